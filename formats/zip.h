@@ -1,0 +1,34 @@
+/* The directory of a zip archive as torch.save writes it, with the exact byte range of each record.
+ * The archive is a range of a file: a whole .pt, or one item of a .distcp. */
+#ifndef GCMP_FORMATS_ZIP_H
+#define GCMP_FORMATS_ZIP_H
+
+#include "base/arena.h"
+#include "base/dir.h"
+#include "base/error.h"
+
+struct gcmp_zip_record {
+    const char *name;      /* NUL-terminated, NUL inside is refused */
+    uint64_t offset_bytes; /* of the data, in the file */
+    uint64_t length_bytes;
+    uint32_t crc32; /* 0: none */
+};
+
+struct gcmp_zip {
+    struct gcmp_zip_record *records; /* in the order of the central directory */
+    size_t count;
+};
+
+/* Read the directory of the archive in [offset, offset + length) of a file. Stored records only
+ * (method 0); compressed, encrypted, overlapping, duplicate or out-of-range records are errors, as
+ * are a directory and local headers that disagree where it matters. Records live in `arena`. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_zip_open(struct gcmp_dir *dir, uint32_t file,
+                                                   uint64_t offset, uint64_t length,
+                                                   struct gcmp_arena *arena, struct gcmp_zip *out,
+                                                   struct gradcmp_error *error);
+
+/* Find a record by its name below the archive's one root folder ("data.pkl", "data/0"); NULL if
+ * absent. */
+const struct gcmp_zip_record *gcmp_zip_find(const struct gcmp_zip *zip, const char *name);
+
+#endif

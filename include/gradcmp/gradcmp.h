@@ -1,0 +1,266 @@
+/* The public interface of libgradcmp: compare gradients in checkpoints of one training step,
+ * offline.
+ *
+ * Every handle is opaque and is freed by the function named at its creator. Strings and arrays
+ * returned by accessors belong to the handle they came from and live as long as it does. A handle
+ * may be used by one thread at a time; different handles may be used in different threads at once.
+ * The library never prints, never exits and keeps no global state.
+ */
+#ifndef GRADCMP_GRADCMP_H
+#define GRADCMP_GRADCMP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(GRADCMP_BUILD)
+#define GRADCMP_API __attribute__((visibility("default")))
+#else
+#define GRADCMP_API
+#endif
+#define GRADCMP_MUST_USE __attribute__((warn_unused_result))
+
+#define GRADCMP_VERSION_MAJOR 0
+#define GRADCMP_VERSION_MINOR 1
+#define GRADCMP_VERSION_PATCH 0
+
+/* Result of every call that can fail. The values are part of the interface and never change. */
+enum gradcmp_status {
+    GRADCMP_OK = 0,
+    GRADCMP_ERROR_USAGE = 10,   /* the call or an option is wrong */
+    GRADCMP_ERROR_IO = 20,      /* the operating system refused: open, read, write */
+    GRADCMP_ERROR_CORRUPT = 30, /* a file contradicts its format, its metadata or its checksum */
+    GRADCMP_ERROR_UNSUPPORTED =
+        40, /* valid, but not read by this version; the message names the way out */
+    GRADCMP_ERROR_LIMIT = 50,    /* a stated limit would be passed */
+    GRADCMP_ERROR_MEMORY = 60,   /* out of memory */
+    GRADCMP_ERROR_DEVICE = 70,   /* an accelerator failed */
+    GRADCMP_ERROR_CANCELLED = 80 /* the progress callback asked to stop */
+};
+
+/* Where no byte of a file is to blame. */
+#define GRADCMP_NO_OFFSET UINT64_MAX
+
+/* Details of a failure; owned by the caller, filled only on failure. Zero-initialise it. */
+struct gradcmp_error {
+    enum gradcmp_status code;
+    uint64_t offset_bytes; /* first byte at fault in `path`, or GRADCMP_NO_OFFSET */
+    char path[1024];   /* file at fault, relative to the working directory as given; "" if none */
+    char message[512]; /* one line: what, expected, found */
+};
+
+/* Element type as stored. */
+enum gradcmp_dtype {
+    GRADCMP_DTYPE_NONE = 0, /* not a tensor of numbers (an opaque object) */
+    GRADCMP_DTYPE_FLOAT64,
+    GRADCMP_DTYPE_FLOAT32,
+    GRADCMP_DTYPE_FLOAT16,
+    GRADCMP_DTYPE_BFLOAT16,
+    GRADCMP_DTYPE_FLOAT8_E4M3FN,
+    GRADCMP_DTYPE_FLOAT8_E5M2,
+    GRADCMP_DTYPE_INT64,
+    GRADCMP_DTYPE_INT32,
+    GRADCMP_DTYPE_INT16,
+    GRADCMP_DTYPE_INT8,
+    GRADCMP_DTYPE_UINT64,
+    GRADCMP_DTYPE_UINT32,
+    GRADCMP_DTYPE_UINT16,
+    GRADCMP_DTYPE_UINT8,
+    GRADCMP_DTYPE_BOOL,
+    GRADCMP_DTYPE_COMPLEX64,
+    GRADCMP_DTYPE_COMPLEX128,
+    GRADCMP_DTYPE_COUNT
+};
+
+/* Return the name of a type as PyTorch spells it without "torch." ("float32", "float8_e4m3fn"). */
+GRADCMP_API const char *gradcmp_dtype_name(enum gradcmp_dtype dtype);
+
+/* Verdict of one parameter, in order of precedence. */
+enum gradcmp_verdict {
+    GRADCMP_VERDICT_SHAPE = 1, /* the logical shapes differ */
+    GRADCMP_VERDICT_MISSING,   /* only the baseline has it */
+    GRADCMP_VERDICT_EXTRA,     /* only the candidate has it */
+    GRADCMP_VERDICT_CONFLICT,  /* copies within one side differ beyond the bound */
+    GRADCMP_VERDICT_NONFINITE, /* NaN or Inf on one side where the other is finite, or on both */
+    GRADCMP_VERDICT_UNJUDGED,  /* both all zero, or what cancellation leaves of a zero gradient */
+    GRADCMP_VERDICT_FAIL,      /* over the bound */
+    GRADCMP_VERDICT_SCALE,     /* inside the bound, but off by a systematic factor */
+    GRADCMP_VERDICT_PASS
+};
+
+/* Verdict of a baseline and one candidate. */
+enum gradcmp_outcome {
+    GRADCMP_OUTCOME_CONSISTENT = 0,   /* exit 0 */
+    GRADCMP_OUTCOME_INCONSISTENT = 1, /* exit 1 */
+    GRADCMP_OUTCOME_UNDECIDED = 2,    /* exit 2: an assumed type decides; say --dtype */
+    GRADCMP_OUTCOME_VACUOUS = 3,      /* exit 2: next to nothing was judged */
+    GRADCMP_OUTCOME_ERROR = 4         /* exit 2: the candidate could not be read */
+};
+
+/* Return the word used in reports: "consistent", "fail" and so on. */
+GRADCMP_API const char *gradcmp_verdict_name(enum gradcmp_verdict verdict);
+GRADCMP_API const char *gradcmp_outcome_name(enum gradcmp_outcome outcome);
+
+/* Return the version as "MAJOR.MINOR.PATCH". */
+GRADCMP_API const char *gradcmp_version(void);
+
+/* Called now and then from the thread that made the call; return nonzero to cancel.
+ * bytes_done and bytes_total count the bytes of slabs. */
+typedef int (*gradcmp_progress_fn)(void *user, uint64_t bytes_done, uint64_t bytes_total);
+
+/* Receive one piece of output; return 0, or nonzero when it could not be written. */
+typedef int (*gradcmp_write_fn)(void *user, const char *bytes, size_t length_bytes);
+
+/* How judgement and reading are to be done. Start from GRADCMP_OPTIONS_INIT. */
+struct gradcmp_options {
+    size_t struct_size;       /* sizeof(struct gradcmp_options) of the caller */
+    const char *state;        /* NULL: exp_avg where either side has it, else main_grad */
+    const char *match;        /* POSIX extended regex on canonical names; NULL: all */
+    const char *exclude;      /* POSIX extended regex; NULL: none */
+    enum gradcmp_dtype dtype; /* compute type; GRADCMP_DTYPE_NONE: from the checkpoints */
+    double k;                 /* factor of the bound; 0: 4, or 32 for float32 and float64 */
+    double C;                 /* growth per layer; 0: 1.03 */
+    double max_bound;         /* cap; 0: 0.25 */
+    uint64_t vocab;           /* true rows of the vocabulary; 0: from the checkpoints */
+    uint64_t layers;          /* L; 0: from the checkpoints */
+    int64_t iteration;     /* iteration to open below a parent directory; -1: the tracker decides */
+    uint64_t buffer_bytes; /* bound of all buffers of all threads; 0: 48 MiB */
+    unsigned threads;      /* 0: CPU affinity and cgroup quota */
+    int compat_megatron;   /* nonzero: one constant bound, l = 0 and L = 32 */
+    int strict;            /* nonzero: unjudged parameters fail the pair */
+    int verify;     /* 1: also check records needed in part; -1: check no checksum; 0: whole ones */
+    int allow_same; /* nonzero: the same directory may stand on both sides */
+    int allow_iterations;         /* nonzero: different iterations may be compared */
+    gradcmp_progress_fn progress; /* may be NULL */
+    void *progress_user;
+};
+#define GRADCMP_OPTIONS_INIT                                                                       \
+    {                                                                                              \
+        sizeof(struct gradcmp_options), NULL, NULL, NULL, GRADCMP_DTYPE_NONE, 0.0, 0.0, 0.0, 0, 0, \
+            -1, 0, 0, 0, 0, 0, 0, 0, NULL, NULL                                                    \
+    }
+
+struct gradcmp_checkpoint;
+struct gradcmp_report;
+
+/* Open the checkpoint at `path`: an iteration directory, its parent, or a file. Reads metadata
+ * only. On success *out is owned by the caller (gradcmp_checkpoint_free); on failure *out is NULL.
+ */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_checkpoint_open(const char *path, const struct gradcmp_options *options,
+                        struct gradcmp_checkpoint **out, struct gradcmp_error *error);
+
+/* Free a checkpoint; NULL is allowed. */
+GRADCMP_API void gradcmp_checkpoint_free(struct gradcmp_checkpoint *checkpoint);
+
+/* Tell what the checkpoint is made of, without reading tensors.
+ * shape has ndim entries; norm, max_abs and sha256 are set only by gradcmp_checkpoint_stats. */
+struct gradcmp_tensor_info {
+    const char *name;  /* canonical name of the parameter */
+    const char *state; /* "exp_avg", "param", ... */
+    int64_t layer;     /* l: 0 embeddings, 1..L, L+1 heads */
+    enum gradcmp_dtype dtype;
+    unsigned ndim;
+    const uint64_t *shape;
+    size_t pieces; /* slabs it is stored in, copies included */
+    size_t copies; /* replicas kept apart; 1 where there is one */
+};
+
+/* Write what `gradcmp ls` shows; `stats` reads every listed tensor. Any of state may be NULL for
+ * all. */
+enum gradcmp_ls_format { GRADCMP_LS_TEXT, GRADCMP_LS_JSON };
+struct gradcmp_ls_options {
+    size_t struct_size;
+    enum gradcmp_ls_format format;
+    int stats;      /* nonzero: norm, max_abs, sha256 of every tensor */
+    int as_float32; /* nonzero: sha256 of the values as binary32 */
+    int color;      /* nonzero: ANSI colours (text only) */
+    int verbose;
+};
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_checkpoint_list(struct gradcmp_checkpoint *checkpoint,
+                        const struct gradcmp_options *options, const struct gradcmp_ls_options *ls,
+                        gradcmp_write_fn write, void *user, struct gradcmp_error *error);
+
+/* Walk the tensors of an open checkpoint, sorted by name and state. */
+GRADCMP_API size_t gradcmp_checkpoint_tensor_count(const struct gradcmp_checkpoint *checkpoint);
+GRADCMP_API void gradcmp_checkpoint_tensor(const struct gradcmp_checkpoint *checkpoint,
+                                           size_t index, struct gradcmp_tensor_info *out);
+
+/* Read one unsharded tensor, row-major, in its stored type and the host's byte order, into `buffer`
+ * of `length_bytes`, which must be the exact size (elements times element size). */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_checkpoint_read(struct gradcmp_checkpoint *checkpoint, size_t index, void *buffer,
+                        size_t length_bytes, struct gradcmp_error *error);
+
+/* Compare every candidate with the baseline. A candidate that cannot be opened or read gets the
+ * outcome GRADCMP_OUTCOME_ERROR in the report and the call still succeeds; the call fails when the
+ * baseline cannot be read or the options are wrong. On success *out is owned by the caller
+ * (gradcmp_report_free). After GRADCMP_ERROR_CANCELLED *out holds the finished candidates. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_compare(const char *baseline, const char *const *candidates, size_t candidate_count,
+                const struct gradcmp_options *options, struct gradcmp_report **out,
+                struct gradcmp_error *error);
+
+/* Free a report; NULL is allowed. */
+GRADCMP_API void gradcmp_report_free(struct gradcmp_report *report);
+
+/* Figures of one parameter. Figures that do not exist are NaN; see the has_ fields. */
+struct gradcmp_parameter_result {
+    const char *name;
+    int64_t layer;
+    enum gradcmp_verdict verdict;
+    unsigned ndim;
+    const uint64_t *shape;
+    double rel, rel_common, bound, ratio; /* ratio = judged rel / bound */
+    double eps_multiple;                  /* judged rel / eps */
+    double alpha, alpha_tolerance, rho, cosine;
+    double norm_a, norm_b, max_abs;
+};
+
+/* Walk a report. Indices out of range give GRADCMP_OUTCOME_ERROR or a zeroed result. */
+GRADCMP_API size_t gradcmp_report_candidate_count(const struct gradcmp_report *report);
+GRADCMP_API enum gradcmp_outcome gradcmp_report_outcome(const struct gradcmp_report *report,
+                                                        size_t candidate);
+GRADCMP_API const struct gradcmp_error *gradcmp_report_error(const struct gradcmp_report *report,
+                                                             size_t candidate);
+GRADCMP_API size_t gradcmp_report_parameter_count(const struct gradcmp_report *report,
+                                                  size_t candidate);
+GRADCMP_API void gradcmp_report_parameter(const struct gradcmp_report *report, size_t candidate,
+                                          size_t index, struct gradcmp_parameter_result *out);
+/* Return l of the onset, or -1 when there is none. */
+GRADCMP_API int64_t gradcmp_report_onset(const struct gradcmp_report *report, size_t candidate);
+/* Return the exit status that a program should end with: the highest over the candidates. */
+GRADCMP_API int gradcmp_report_exit_status(const struct gradcmp_report *report);
+
+/* How the terminal report looks. */
+struct gradcmp_text_options {
+    size_t struct_size;
+    int color;      /* nonzero: ANSI colours */
+    int utf8;       /* nonzero: bars and marks beyond ASCII */
+    int verbose;    /* nonzero: every parameter, unjudged ones and notes in full */
+    unsigned top;   /* failing parameters listed; 0: 20 */
+    unsigned width; /* columns; 0: 80 */
+};
+#define GRADCMP_TEXT_OPTIONS_INIT                                                                  \
+    { sizeof(struct gradcmp_text_options), 0, 0, 0, 0, 0 }
+
+/* Write the terminal report; fails with GRADCMP_ERROR_IO when `write` does. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_report_write_text(const struct gradcmp_report *report,
+                          const struct gradcmp_text_options *text, gradcmp_write_fn write,
+                          void *user, struct gradcmp_error *error);
+
+/* Write the report as JSON (schema 1), the same bytes on any thread count and device. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_report_write_json(const struct gradcmp_report *report, gradcmp_write_fn write, void *user,
+                          struct gradcmp_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,52 @@
+/* Parameters in their logical form: what unshard/ makes of a catalogue and the engine reads. */
+#ifndef GRADCMP_SYS_PARAMETER_H
+#define GRADCMP_SYS_PARAMETER_H
+
+#include "gradcmp/sys/catalogue.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A strided box of a parameter in a source. The element at index i (start[d] <= i[d] < start[d] +
+ * extent[d]) is source element offset_elems + sum_d (i[d] - start[d]) * stride[d]. Arrays have the
+ * parameter's ndim entries. */
+struct gradcmp_slab {
+    const uint64_t *start, *extent;
+    const int64_t *stride;
+    int64_t offset_elems;
+    uint32_t source;
+    uint32_t copy; /* replica that the slab belongs to; 0 where there is one */
+    const struct gradcmp_coords *coords; /* of the writer, or NULL */
+};
+
+/* One logical tensor of one layer, in one state. */
+struct gradcmp_parameter {
+    const char *name; /* canonical */
+    const char *state;
+    int64_t layer; /* l */
+    const uint64_t *shape;
+    uint64_t elem_count;
+    struct gradcmp_slab *slabs; /* sorted by copy, then by first element in row-major order */
+    size_t slab_count;
+    uint32_t copy_count;
+    uint8_t ndim;
+    uint8_t dtype;      /* enum gradcmp_dtype */
+    uint8_t vocab_rows; /* nonzero: axis 0 counts the rows of the (padded) vocabulary */
+    uint8_t replicated; /* nonzero: copies exist on ranks by design (norms, router) */
+};
+
+/* The parameters of one state of one checkpoint, sorted bytewise by name. */
+struct gradcmp_model {
+    struct gcmp_arena *arena; /* owns everything below */
+    struct gradcmp_parameter *parameters;
+    size_t count;
+    const char *state;
+    uint64_t layers; /* L */
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,95 @@
+/* The report's content: filled by src/compare.c and bounds/, printed by the reports. */
+#ifndef GRADCMP_SYS_RESULT_H
+#define GRADCMP_SYS_RESULT_H
+
+#include <stdbool.h>
+
+#include "gradcmp/sys/catalogue.h"
+#include "gradcmp/sys/tally.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where the compute type came from, most trusted first. */
+enum gradcmp_dtype_source {
+    GRADCMP_DTYPE_FROM_OPTION = 1, /* --dtype */
+    GRADCMP_DTYPE_FROM_ARGS,       /* arguments in the checkpoint */
+    GRADCMP_DTYPE_FROM_WEIGHTS,    /* the weights' type */
+    GRADCMP_DTYPE_FROM_SIBLING,    /* a checkpoint in the same save folder */
+    GRADCMP_DTYPE_FROM_STATE,      /* a state narrower than float32 */
+    GRADCMP_DTYPE_ASSUMED_DUMP,    /* assumed: gradient dumps are bf16 */
+    GRADCMP_DTYPE_ASSUMED_STATE    /* assumed: the state's own type */
+};
+
+/* bound(l) = min(k * C^(L+1-l) * eps, cap); with `constant`, k * C^32 * eps on every layer. */
+struct gradcmp_bound {
+    double k, C, eps, cap;
+    uint64_t layers; /* L */
+    bool constant;   /* --compat megatron */
+    enum gradcmp_dtype dtype;
+    enum gradcmp_dtype_source dtype_source;
+};
+
+/* One parameter of a pair. bounds/ reads the first part and fills the second. */
+struct gradcmp_parameter_report {
+    const char *name;
+    int64_t layer;
+    bool in_a, in_b; /* which sides have it */
+    uint8_t ndim_a, ndim_b, dtype_a, dtype_b;
+    const uint64_t *shape_a, *shape_b;
+    bool shapes_agree;        /* up to the rows of a padded vocabulary */
+    uint64_t compared_elems;  /* what the tally covers */
+    uint64_t compared_shape0; /* rows compared, where the vocabulary was cut; else 0 */
+    struct gradcmp_tally tally;
+    double scale_a_log2, scale_b_log2; /* both sides were read times 2^this; 0 normally */
+    bool copies_conflict;              /* copies within a side differ beyond the bound */
+    const char *copies_note;           /* text about copies, or NULL */
+
+    enum gradcmp_verdict verdict;
+    double rel, rel_common; /* rel_common is NaN where nothing common was divided out */
+    double bound, ratio;    /* ratio of what was judged to the bound */
+    double alpha, alpha_tolerance, rho, cosine; /* NaN where they do not exist */
+    double norm_a, norm_b;
+};
+
+/* One baseline-candidate pair. */
+struct gradcmp_pair_report {
+    const char *path;
+    const struct gradcmp_catalogue *catalogue; /* NULL where it could not be opened */
+    enum gradcmp_outcome outcome;
+    struct gradcmp_error error; /* with outcome ERROR */
+    struct gradcmp_bound bound;
+    struct gradcmp_parameter_report *parameters; /* sorted by name */
+    size_t parameter_count;
+
+    size_t verdict_counts[GRADCMP_VERDICT_PASS + 1];
+    uint64_t compared_elems, unjudged_elems;
+    uint64_t bytes;        /* of the slabs needed, both sides, each once */
+    double common_factor;  /* NaN: none claimed */
+    double norm_a, norm_b; /* global, replicas counted once */
+    size_t worst;          /* index of the parameter with the largest ratio; SIZE_MAX: none */
+    int64_t onset_layer;   /* -1: none */
+    int64_t jump_layer; /* layer where the ratio grows most against the layer above it; -1: none */
+    const char *undecided_reason; /* text with outcome UNDECIDED or VACUOUS */
+    const char **notes;
+    size_t note_count;
+};
+
+struct gradcmp_report {
+    struct gcmp_arena *arena;
+    const char *baseline_path;
+    const struct gradcmp_catalogue *baseline;
+    struct gradcmp_bound baseline_bound; /* dtype and layers of the baseline alone */
+    struct gradcmp_pair_report *pairs;
+    size_t pair_count;
+    const char *state;
+    struct gradcmp_options options; /* strings copied into the arena */
+    void *owned; /* checkpoints kept open for the catalogues; private to src/compare.c */
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

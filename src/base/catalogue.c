@@ -1,0 +1,146 @@
+/* Building a catalogue. */
+#include "base/catalogue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+/* Make room for one more item in a growing array. */
+static bool grow(void **items, size_t count, size_t *capacity, size_t item_bytes) {
+    if (count < *capacity) {
+        return true;
+    }
+    size_t bigger = *capacity < 16 ? 16 : *capacity + *capacity / 2;
+    size_t bytes;
+    if (bigger <= *capacity || !gcmp_mul_size(bigger, item_bytes, &bytes)) {
+        return false;
+    }
+    void *moved = realloc(*items, bytes);
+    if (moved == NULL) {
+        return false;
+    }
+    *items = moved;
+    *capacity = bigger;
+    return true;
+}
+
+uint64_t *gcmp_catalogue_dims(struct gradcmp_catalogue *catalogue, unsigned ndim,
+                              const uint64_t *dims) {
+    uint64_t *copy = gcmp_arena_alloc(catalogue->arena, ndim, sizeof *copy);
+    if (copy != NULL && ndim > 0) {
+        memcpy(copy, dims, ndim * sizeof *copy);
+    }
+    return copy;
+}
+
+enum gradcmp_status gcmp_catalogue_add_stored(struct gradcmp_catalogue *catalogue, const char *key,
+                                              unsigned ndim, const uint64_t *shape,
+                                              size_t piece_count, struct gradcmp_stored **out,
+                                              struct gradcmp_error *error) {
+    if (ndim > GRADCMP_MAX_NDIM) {
+        GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "tensor \"%s\": %u axes, at most %d are read", key,
+                  ndim, GRADCMP_MAX_NDIM);
+    }
+    void *items = catalogue->stored;
+    if (!grow(&items, catalogue->stored_count, &catalogue->stored_capacity,
+              sizeof *catalogue->stored)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    catalogue->stored = items;
+    struct gradcmp_stored *stored = &catalogue->stored[catalogue->stored_count];
+    memset(stored, 0, sizeof *stored);
+    stored->key = key;
+    stored->name = key;
+    stored->ndim = (uint8_t)ndim;
+    stored->shape = gcmp_catalogue_dims(catalogue, ndim, shape);
+    stored->pieces = gcmp_arena_alloc(catalogue->arena, piece_count, sizeof *stored->pieces);
+    stored->piece_count = piece_count;
+    if (stored->shape == NULL || stored->pieces == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    catalogue->stored_count++;
+    *out = stored;
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_catalogue_add_source(struct gradcmp_catalogue *catalogue,
+                                              const struct gradcmp_source *source, uint32_t *index,
+                                              struct gradcmp_error *error) {
+    void *items = catalogue->sources;
+    if (catalogue->source_count >= UINT32_MAX) {
+        GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "more than %u pieces", UINT32_MAX);
+    }
+    if (!grow(&items, catalogue->source_count, &catalogue->source_capacity, sizeof *source)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    catalogue->sources = items;
+    *index = (uint32_t)catalogue->source_count;
+    catalogue->sources[catalogue->source_count++] = *source;
+    return GRADCMP_OK;
+}
+
+const struct gradcmp_setting *gcmp_catalogue_setting(const struct gradcmp_catalogue *catalogue,
+                                                     const char *name) {
+    for (size_t i = 0; i < catalogue->setting_count; i++) {
+        if (strcmp(catalogue->settings[i].name, name) == 0) {
+            return &catalogue->settings[i];
+        }
+    }
+    return NULL;
+}
+
+enum gradcmp_status gcmp_catalogue_set(struct gradcmp_catalogue *catalogue,
+                                       const struct gradcmp_setting *setting,
+                                       struct gradcmp_error *error) {
+    if (gcmp_catalogue_setting(catalogue, setting->name) != NULL) {
+        return GRADCMP_OK;
+    }
+    void *items = catalogue->settings;
+    if (!grow(&items, catalogue->setting_count, &catalogue->setting_capacity, sizeof *setting)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    catalogue->settings = items;
+    struct gradcmp_setting copy = *setting;
+    copy.name = gcmp_arena_dup(catalogue->arena, setting->name);
+    if (setting->text != NULL) {
+        copy.text = gcmp_arena_dup(catalogue->arena, setting->text);
+    }
+    if (copy.name == NULL || (setting->text != NULL && copy.text == NULL)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    catalogue->settings[catalogue->setting_count++] = copy;
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_catalogue_note(struct gradcmp_catalogue *catalogue,
+                                        struct gradcmp_error *error, const char *format, ...) {
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    void *items = catalogue->notes;
+    if (!grow(&items, catalogue->note_count, &catalogue->note_capacity, sizeof *catalogue->notes)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    catalogue->notes = items;
+    const char *copy = gcmp_arena_dup(catalogue->arena, line);
+    if (copy == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    catalogue->notes[catalogue->note_count++] = copy;
+    return GRADCMP_OK;
+}
+
+void gcmp_catalogue_free(struct gradcmp_catalogue *catalogue) {
+    free(catalogue->stored);
+    free(catalogue->sources);
+    free(catalogue->settings);
+    free(catalogue->notes);
+    catalogue->stored = NULL;
+    catalogue->sources = NULL;
+    catalogue->settings = NULL;
+    catalogue->notes = NULL;
+}

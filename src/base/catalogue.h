@@ -1,0 +1,45 @@
+/* Building a catalogue: used by every format reader. */
+#ifndef GCMP_BASE_CATALOGUE_H
+#define GCMP_BASE_CATALOGUE_H
+
+#include "base/arena.h"
+#include "base/dir.h"
+#include "base/error.h"
+#include "gradcmp/sys/catalogue.h"
+#include "gradcmp/sys/format.h"
+
+/* Append a stored tensor with room for `piece_count` pieces and return it in *out. The pointer is
+ * valid until the next addition. key, name, state must live in the arena or be literals. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_catalogue_add_stored(struct gradcmp_catalogue *catalogue, const char *key, unsigned ndim,
+                          const uint64_t *shape, size_t piece_count, struct gradcmp_stored **out,
+                          struct gradcmp_error *error);
+
+/* Append a source and return its index. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_catalogue_add_source(struct gradcmp_catalogue *catalogue,
+                                                               const struct gradcmp_source *source,
+                                                               uint32_t *index,
+                                                               struct gradcmp_error *error);
+
+/* Copy `ndim` sizes into the arena; NULL without memory. */
+uint64_t *gcmp_catalogue_dims(struct gradcmp_catalogue *catalogue, unsigned ndim,
+                              const uint64_t *dims);
+
+/* Record a setting; the first one of a name stays. Text is copied. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_catalogue_set(struct gradcmp_catalogue *catalogue,
+                                                        const struct gradcmp_setting *setting,
+                                                        struct gradcmp_error *error);
+/* Find a setting, or NULL. */
+const struct gradcmp_setting *gcmp_catalogue_setting(const struct gradcmp_catalogue *catalogue,
+                                                     const char *name);
+
+/* Add one line for the reader of the report. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_catalogue_note(struct gradcmp_catalogue *catalogue,
+                                                         struct gradcmp_error *error,
+                                                         const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+void gcmp_catalogue_free(
+    struct gradcmp_catalogue *catalogue); /* arrays that grow; not arena and dir */
+
+#endif

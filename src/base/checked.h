@@ -1,0 +1,40 @@
+/* Checked size arithmetic: every product or sum of sizes that come from a file goes through here.
+ */
+#ifndef GCMP_BASE_CHECKED_H
+#define GCMP_BASE_CHECKED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Store a * b (a + b) in *out and return true, or return false on overflow. */
+static inline bool gcmp_mul_u64(uint64_t a, uint64_t b, uint64_t *out) {
+    return !__builtin_mul_overflow(a, b, out);
+}
+static inline bool gcmp_add_u64(uint64_t a, uint64_t b, uint64_t *out) {
+    return !__builtin_add_overflow(a, b, out);
+}
+static inline bool gcmp_mul_size(size_t a, size_t b, size_t *out) {
+    return !__builtin_mul_overflow(a, b, out);
+}
+static inline bool gcmp_add_size(size_t a, size_t b, size_t *out) {
+    return !__builtin_add_overflow(a, b, out);
+}
+
+/* Store the product of ndim extents in *out; an empty product is 1. False on overflow past 2^63-1.
+ */
+static inline bool gcmp_product(const uint64_t *extents, unsigned ndim, uint64_t *out) {
+    uint64_t product = 1;
+    bool zero = false;
+    for (unsigned d = 0; d < ndim; d++) {
+        if (extents[d] == 0) {
+            zero = true;
+        } else if (!gcmp_mul_u64(product, extents[d], &product) || product > INT64_MAX) {
+            return false;
+        }
+    }
+    *out = zero ? 0 : product;
+    return true;
+}
+
+#endif

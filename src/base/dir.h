@@ -1,0 +1,62 @@
+/* Files of one checkpoint: opened beneath one directory only, regular files only, never blocking,
+ * with a bounded pool of descriptors; bytes are read with positioned reads. */
+#ifndef GCMP_BASE_DIR_H
+#define GCMP_BASE_DIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct gcmp_dir;
+
+/* Open `path`, a directory, or a single regular file (then only that file can be opened, by its
+ * last name). On success *out is owned by the caller (gcmp_dir_close). */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_open(const char *path, struct gcmp_dir **out,
+                                                   struct gradcmp_error *error);
+void gcmp_dir_close(struct gcmp_dir *dir);
+
+/* The path as given, without trailing slashes; for messages and reports. */
+const char *gcmp_dir_path(const struct gcmp_dir *dir);
+/* True where gcmp_dir_open was given a single file; its last name is then in *name. */
+bool gcmp_dir_is_file(const struct gcmp_dir *dir, const char **name);
+
+/* Tell whether a regular file (directory) of that relative name is there; never fails. */
+bool gcmp_dir_has_file(struct gcmp_dir *dir, const char *name);
+bool gcmp_dir_has_dir(struct gcmp_dir *dir, const char *name);
+
+/* List the names below `sub` ("" for the directory itself), sorted bytewise, without "." and "..";
+ * at most `limit` entries, else GRADCMP_ERROR_LIMIT. *names and its strings are freed with
+ * gcmp_dir_free_names. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_list(struct gcmp_dir *dir, const char *sub,
+                                                   size_t limit, char ***names, size_t *count,
+                                                   struct gradcmp_error *error);
+void gcmp_dir_free_names(char **names, size_t count);
+
+/* Register a file by its relative name ('/' separates folders) and return its index in *file.
+ * Absolute names, "..", ".", empty names, names with NUL and links that lead outside are refused as
+ * corrupt. The same name gives the same index. The file is opened once to learn its size. Not
+ * thread-safe. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_add(struct gcmp_dir *dir, const char *name,
+                                                  size_t name_bytes, uint32_t *file,
+                                                  struct gradcmp_error *error);
+uint32_t gcmp_dir_file_count(const struct gcmp_dir *dir);
+/* Relative name, full path for messages (both owned by dir), and size when registered. */
+const char *gcmp_dir_file_name(const struct gcmp_dir *dir, uint32_t file);
+const char *gcmp_dir_file_path(const struct gcmp_dir *dir, uint32_t file);
+uint64_t gcmp_dir_file_bytes(const struct gcmp_dir *dir, uint32_t file);
+
+/* Read exactly `count` bytes at `offset`; a short file is corrupt, at the first byte that lacks.
+ * Thread-safe. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_read(struct gcmp_dir *dir, uint32_t file,
+                                                   uint64_t offset, void *buffer, size_t count,
+                                                   struct gradcmp_error *error);
+
+/* Read a whole small file into memory: *bytes is malloced and has one NUL behind its end. A file
+ * over `limit` bytes is GRADCMP_ERROR_LIMIT. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_slurp(struct gcmp_dir *dir, const char *name,
+                                                    uint64_t limit, unsigned char **bytes,
+                                                    size_t *count, struct gradcmp_error *error);
+
+#endif

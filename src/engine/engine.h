@@ -1,0 +1,57 @@
+/* The engine: gathers slabs of both sides in units of blocks, tallies them on several threads, and
+ * returns figures that do not depend on how the work was cut. */
+#ifndef GCMP_ENGINE_ENGINE_H
+#define GCMP_ENGINE_ENGINE_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "gradcmp/sys/parameter.h"
+#include "gradcmp/sys/tally.h"
+
+/* One side of a job: a run of a parameter's elements in row-major order, from one copy. */
+struct gcmp_side {
+    const struct gradcmp_catalogue *catalogue;
+    const struct gradcmp_parameter *parameter;
+    uint64_t first_elem; /* of the run */
+    uint32_t copy;
+    uint32_t owner; /* index into the run's errors: 0 the baseline, 1 + i candidate i */
+};
+
+/* Receive the run's elements in order, in the stored type and native byte order (for hashes,
+ * extraction). Called from one thread at a time. Return nonzero to stop. */
+typedef int (*gcmp_sink_fn)(void *user, const void *elems, size_t bytes);
+
+/* Tally `elems` elements of `a` against each of b[0 .. b_count); with b_count 0, of `a` alone (then
+ * tallies[0] is written, with b = a). */
+struct gcmp_job {
+    struct gcmp_side a;
+    const struct gcmp_side *b;
+    size_t b_count;
+    uint64_t elems;
+    int scale_log2; /* every value is multiplied by 2^this first (float64 only); 0 normally */
+    struct gradcmp_tally *tallies; /* b_count entries, or 1 */
+    gcmp_sink_fn sink;             /* of a's elements; NULL normally */
+    void *sink_user;
+};
+
+struct gcmp_engine_options {
+    unsigned threads;      /* 0: CPU affinity and cgroup quota */
+    uint64_t buffer_bytes; /* 0: 48 MiB; bounds all buffers of all threads */
+    int verify;            /* as in struct gradcmp_options */
+    gradcmp_progress_fn progress;
+    void *progress_user;
+};
+
+/* Run all jobs. errors[o] for each owner o < owner_count says whether that side could be read (code
+ * 0); the tallies of jobs with a failed side are not to be used. Of several faults of one side the
+ * one of the first job, at the lowest element, is reported, on any thread count. A failed baseline
+ * (owner 0) fails the call. Checksums of records that were read whole are checked. Other errors:
+ * MEMORY, CANCELLED. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_engine_run(struct gcmp_job *jobs, size_t job_count, const struct gcmp_engine_options *options,
+                struct gradcmp_error *errors, size_t owner_count, struct gradcmp_error *error);
+
+/* Threads that the affinity mask and the cgroup's CPU quota allow; at least 1. */
+unsigned gcmp_engine_default_threads(void);
+
+#endif

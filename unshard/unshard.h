@@ -1,0 +1,37 @@
+/* From a catalogue to parameters in their logical form. */
+#ifndef GCMP_UNSHARD_UNSHARD_H
+#define GCMP_UNSHARD_UNSHARD_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "gradcmp/sys/parameter.h"
+
+/* What only the other side or the command line can know. */
+struct gcmp_unshard_options {
+    uint64_t layers; /* L; 0: from the catalogue */
+};
+
+/* Make the parameters of one state: stacked tensors are split, flattened fragments become boxes,
+ * gated halves are joined, names become canonical. Every parameter's coverage is proved; a hole or
+ * an overlap with an unknown content is CORRUPT and names the parameter and the range. No parameter
+ * of that state is not an error here: model->count is 0. On success the caller owns model
+ * (gcmp_model_free). */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_unshard(const struct gradcmp_catalogue *catalogue,
+                                                  const char *state,
+                                                  const struct gcmp_unshard_options *options,
+                                                  struct gradcmp_model *model,
+                                                  struct gradcmp_error *error);
+void gcmp_model_free(struct gradcmp_model *model);
+
+/* List the states of which the catalogue holds parameters, sorted, each once; the array lives in
+ * the arena. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_unshard_states(const struct gradcmp_catalogue *catalogue,
+                                                         struct gcmp_arena *arena,
+                                                         const char ***states, size_t *count,
+                                                         struct gradcmp_error *error);
+
+/* Find a parameter by its canonical name; NULL if absent. */
+const struct gradcmp_parameter *gcmp_model_find(const struct gradcmp_model *model,
+                                                const char *name);
+
+#endif
