@@ -199,7 +199,9 @@ gradcmp_checkpoint_read(struct gradcmp_checkpoint *checkpoint, size_t index, voi
 /* Compare every candidate with the baseline. A candidate that cannot be opened or read gets the
  * outcome GRADCMP_OUTCOME_ERROR in the report and the call still succeeds; the call fails when the
  * baseline cannot be read or the options are wrong. On success *out is owned by the caller
- * (gradcmp_report_free). After GRADCMP_ERROR_CANCELLED *out holds the finished candidates. */
+ * (gradcmp_report_free). All candidates are
+ * measured in one reading of the baseline, so after GRADCMP_ERROR_CANCELLED none is finished; *out
+ * is NULL after every failure. */
 GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_compare(const char *baseline, const char *const *candidates, size_t candidate_count,
                 const struct gradcmp_options *options, struct gradcmp_report **out,

@@ -1,0 +1,323 @@
+/* Opening checkpoints, and what the public interface tells of one. */
+#include "checkpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/dtype.h"
+#include "base/locate.h"
+#include "base/text.h"
+#include "engine/engine.h"
+
+static const struct gradcmp_format *detect_format(struct gcmp_dir *dir) {
+    const struct gradcmp_format *best = NULL;
+    int best_strength = 0;
+    for (const struct gradcmp_format *const *format = gcmp_formats(); *format != NULL; format++) {
+        int strength = (*format)->probe(dir);
+        if (strength > best_strength) {
+            best = *format;
+            best_strength = strength;
+        }
+    }
+    return best;
+}
+
+static enum gradcmp_status open_catalogue(struct gradcmp_checkpoint *checkpoint,
+                                          struct gradcmp_error *error) {
+    struct gradcmp_catalogue *catalogue = &checkpoint->catalogue;
+    catalogue->arena = &checkpoint->arena;
+    catalogue->dir = checkpoint->dir;
+    catalogue->iteration = -1;
+    catalogue->format = detect_format(checkpoint->dir);
+    if (catalogue->format == NULL) {
+        GCMP_FAIL_AT(
+            error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
+            "not a checkpoint in a known format (see gradcmp --help for those that are read)");
+    }
+    GCMP_TRY(catalogue->format->open(catalogue, error));
+    GCMP_TRY(gcmp_unshard_states(catalogue, &checkpoint->arena, &checkpoint->states,
+                                 &checkpoint->state_count, error));
+    checkpoint->models =
+        gcmp_arena_alloc(&checkpoint->arena, checkpoint->state_count, sizeof *checkpoint->models);
+    if (checkpoint->models == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_checkpoint_open(const char *path, const struct gradcmp_options *options,
+                                         struct gradcmp_checkpoint **out,
+                                         struct gradcmp_error *error) {
+    *out = NULL;
+    struct gradcmp_checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
+    if (checkpoint == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    enum gradcmp_status status;
+    GCMP_TRY_OUT(
+        gcmp_locate(path, options == NULL ? -1 : options->iteration, &checkpoint->path, error));
+    GCMP_TRY_OUT(gcmp_dir_open(checkpoint->path, &checkpoint->dir, error));
+    checkpoint->layers_option = options == NULL ? 0 : options->layers;
+    GCMP_TRY_OUT(open_catalogue(checkpoint, error));
+    *out = checkpoint;
+    return GRADCMP_OK;
+out:
+    gcmp_error_add_path(error, checkpoint->path != NULL ? checkpoint->path : path);
+    gradcmp_checkpoint_free(checkpoint);
+    return status;
+}
+
+enum gradcmp_status gradcmp_checkpoint_open(const char *path, const struct gradcmp_options *options,
+                                            struct gradcmp_checkpoint **out,
+                                            struct gradcmp_error *error) {
+    GCMP_TRY(gcmp_checkpoint_open(path, options, out, error));
+    enum gradcmp_status status = gcmp_checkpoint_load_all(*out, error);
+    if (status != GRADCMP_OK) {
+        gradcmp_checkpoint_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+void gradcmp_checkpoint_free(struct gradcmp_checkpoint *checkpoint) {
+    if (checkpoint == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < checkpoint->state_count && checkpoint->models != NULL; i++) {
+        if (checkpoint->models[i].loaded) {
+            gcmp_model_free(&checkpoint->models[i].model);
+        }
+    }
+    free(checkpoint->listed);
+    gcmp_catalogue_free(&checkpoint->catalogue);
+    gcmp_arena_free(&checkpoint->arena);
+    gcmp_dir_close(checkpoint->dir);
+    free(checkpoint->path);
+    free(checkpoint);
+}
+
+static size_t find_state(const struct gradcmp_checkpoint *checkpoint, const char *state) {
+    size_t i = 0;
+    while (i < checkpoint->state_count && strcmp(checkpoint->states[i], state) != 0) {
+        i++;
+    }
+    return i;
+}
+
+bool gcmp_checkpoint_has_state(const struct gradcmp_checkpoint *checkpoint, const char *state) {
+    return find_state(checkpoint, state) < checkpoint->state_count;
+}
+
+/* True where the state is there, but only in flat buffers whose layout is not rebuilt. */
+static bool only_in_buckets(const struct gradcmp_catalogue *catalogue, const char *state) {
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        if (stored->layout == GRADCMP_LAYOUT_BUCKET && stored->state != NULL &&
+            strcmp(stored->state, state) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum gradcmp_status refuse_state(const struct gradcmp_checkpoint *checkpoint,
+                                        const char *state, struct gradcmp_error *error) {
+    if (only_in_buckets(&checkpoint->catalogue, state)) {
+        GCMP_FAIL_AT(
+            error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
+            "state \"%s\" is stored in bucket space (%s), which is not read yet; save with "
+            "--dist-ckpt-optim-fully-reshardable",
+            state,
+            checkpoint->catalogue.layout_name == NULL ? "dp_reshardable"
+                                                      : checkpoint->catalogue.layout_name);
+    }
+    struct gcmp_text states = GCMP_TEXT_INIT;
+    for (size_t i = 0; i < checkpoint->state_count; i++) {
+        gcmp_text_addf(&states, "%s%s", i == 0 ? "" : ", ", checkpoint->states[i]);
+    }
+    enum gradcmp_status status =
+        gcmp_error_set(error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
+                       "no tensor of state \"%s\"; states there are: %s", state,
+                       states.length_bytes == 0 ? "none" : states.bytes);
+    gcmp_text_free(&states);
+    return status;
+}
+
+enum gradcmp_status gcmp_checkpoint_model(struct gradcmp_checkpoint *checkpoint, const char *state,
+                                          const struct gradcmp_model **out,
+                                          struct gradcmp_error *error) {
+    size_t index = find_state(checkpoint, state);
+    if (index == checkpoint->state_count) {
+        return refuse_state(checkpoint, state, error);
+    }
+    struct gcmp_state_model *entry = &checkpoint->models[index];
+    if (!entry->loaded) {
+        struct gcmp_unshard_options options = {.layers = checkpoint->layers_option};
+        enum gradcmp_status status = gcmp_unshard(&checkpoint->catalogue, checkpoint->states[index],
+                                                  &options, &entry->model, error);
+        if (status != GRADCMP_OK) {
+            gcmp_error_add_path(error, checkpoint->path);
+            return status;
+        }
+        entry->loaded = true;
+    }
+    *out = &entry->model;
+    return GRADCMP_OK;
+}
+
+static int compare_listed(const void *left, const void *right) {
+    const struct gradcmp_parameter *a = *(const struct gradcmp_parameter *const *)left;
+    const struct gradcmp_parameter *b = *(const struct gradcmp_parameter *const *)right;
+    int order = strcmp(a->name, b->name);
+    return order != 0 ? order : strcmp(a->state, b->state);
+}
+
+enum gradcmp_status gcmp_checkpoint_load_all(struct gradcmp_checkpoint *checkpoint,
+                                             struct gradcmp_error *error) {
+    if (checkpoint->listed != NULL) {
+        return GRADCMP_OK;
+    }
+    size_t total = 0;
+    for (size_t i = 0; i < checkpoint->state_count; i++) {
+        const struct gradcmp_model *model;
+        GCMP_TRY(gcmp_checkpoint_model(checkpoint, checkpoint->states[i], &model, error));
+        total += model->count;
+    }
+    const struct gradcmp_parameter **listed = calloc(total + 1, sizeof *listed);
+    if (listed == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < checkpoint->state_count; i++) {
+        const struct gradcmp_model *model = &checkpoint->models[i].model;
+        for (size_t j = 0; j < model->count; j++) {
+            listed[count++] = &model->parameters[j];
+        }
+    }
+    qsort(listed, count, sizeof *listed, compare_listed);
+    checkpoint->listed = listed;
+    checkpoint->listed_count = count;
+    return GRADCMP_OK;
+}
+
+/* The type of most elements of the model's weights; NONE where there are none. */
+static enum gradcmp_dtype weights_dtype(const struct gradcmp_catalogue *catalogue) {
+    uint64_t elems[GRADCMP_DTYPE_COUNT] = {0};
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        uint64_t count;
+        if (stored->state != NULL && strcmp(stored->state, "param") == 0 &&
+            stored->layout != GRADCMP_LAYOUT_BUCKET && gcmp_dtype_is_float(stored->dtype) &&
+            gcmp_product(stored->shape, stored->ndim, &count) &&
+            !gcmp_add_u64(elems[stored->dtype], count, &elems[stored->dtype])) {
+            elems[stored->dtype] = UINT64_MAX;
+        }
+    }
+    enum gradcmp_dtype most = GRADCMP_DTYPE_NONE;
+    for (unsigned dtype = 1; dtype < GRADCMP_DTYPE_COUNT; dtype++) {
+        if (elems[dtype] > elems[most]) {
+            most = (enum gradcmp_dtype)dtype;
+        }
+    }
+    return most;
+}
+
+/* The coarsest type of the state that is compared. */
+static enum gradcmp_dtype state_dtype(const struct gradcmp_model *model) {
+    enum gradcmp_dtype coarsest = GRADCMP_DTYPE_NONE;
+    for (size_t i = 0; i < model->count; i++) {
+        enum gradcmp_dtype dtype = (enum gradcmp_dtype)model->parameters[i].dtype;
+        if (gcmp_dtype_is_float(dtype) &&
+            (coarsest == GRADCMP_DTYPE_NONE || gcmp_dtype_eps(dtype) > gcmp_dtype_eps(coarsest))) {
+            coarsest = dtype;
+        }
+    }
+    return coarsest;
+}
+
+void gcmp_checkpoint_precision(const struct gradcmp_checkpoint *checkpoint,
+                               const struct gradcmp_model *model, enum gradcmp_dtype option,
+                               enum gradcmp_dtype *dtype, enum gradcmp_dtype_source *source) {
+    enum gradcmp_dtype weights = weights_dtype(&checkpoint->catalogue);
+    enum gradcmp_dtype state = state_dtype(model);
+    if (option != GRADCMP_DTYPE_NONE) {
+        *dtype = option;
+        *source = GRADCMP_DTYPE_FROM_OPTION;
+    } else if (checkpoint->catalogue.compute != GRADCMP_DTYPE_NONE) {
+        *dtype = checkpoint->catalogue.compute;
+        *source = GRADCMP_DTYPE_FROM_ARGS;
+    } else if (weights != GRADCMP_DTYPE_NONE) {
+        *dtype = weights;
+        *source = GRADCMP_DTYPE_FROM_WEIGHTS;
+    } else {
+        bool narrow = gcmp_dtype_eps(state) > gcmp_dtype_eps(GRADCMP_DTYPE_FLOAT32);
+        *dtype = state == GRADCMP_DTYPE_NONE ? GRADCMP_DTYPE_FLOAT32 : state;
+        *source = narrow ? GRADCMP_DTYPE_FROM_STATE : GRADCMP_DTYPE_ASSUMED_STATE;
+    }
+}
+
+size_t gradcmp_checkpoint_tensor_count(const struct gradcmp_checkpoint *checkpoint) {
+    return checkpoint->listed_count;
+}
+
+void gradcmp_checkpoint_tensor(const struct gradcmp_checkpoint *checkpoint, size_t index,
+                               struct gradcmp_tensor_info *out) {
+    memset(out, 0, sizeof *out);
+    if (index >= checkpoint->listed_count) {
+        return;
+    }
+    const struct gradcmp_parameter *parameter = checkpoint->listed[index];
+    out->name = parameter->name;
+    out->state = parameter->state;
+    out->layer = parameter->layer;
+    out->dtype = (enum gradcmp_dtype)parameter->dtype;
+    out->ndim = parameter->ndim;
+    out->shape = parameter->shape;
+    out->pieces = parameter->slab_count;
+    out->copies = parameter->copy_count;
+}
+
+/* Where gradcmp_checkpoint_read collects the elements. */
+struct read_target {
+    unsigned char *bytes;
+    size_t length_bytes, filled_bytes;
+};
+
+static int collect(void *user, const void *elems, size_t bytes) {
+    struct read_target *target = user;
+    if (bytes > target->length_bytes - target->filled_bytes) {
+        return 1;
+    }
+    memcpy(target->bytes + target->filled_bytes, elems, bytes);
+    target->filled_bytes += bytes;
+    return 0;
+}
+
+enum gradcmp_status gradcmp_checkpoint_read(struct gradcmp_checkpoint *checkpoint, size_t index,
+                                            void *buffer, size_t length_bytes,
+                                            struct gradcmp_error *error) {
+    if (index >= checkpoint->listed_count) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "tensor %zu of %zu", index, checkpoint->listed_count);
+    }
+    const struct gradcmp_parameter *parameter = checkpoint->listed[index];
+    uint64_t expected;
+    if (!gcmp_mul_u64(parameter->elem_count, gcmp_dtype_bytes((enum gradcmp_dtype)parameter->dtype),
+                      &expected) ||
+        expected != length_bytes) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "buffer of %zu bytes for a tensor of %llu",
+                  length_bytes, (unsigned long long)expected);
+    }
+    struct read_target target = {buffer, length_bytes, 0};
+    struct gradcmp_tally tally;
+    struct gcmp_job job = {.a = {.catalogue = &checkpoint->catalogue, .parameter = parameter},
+                           .elems = parameter->elem_count,
+                           .tallies = &tally,
+                           .sink = collect,
+                           .sink_user = &target};
+    struct gradcmp_error side_error = {0};
+    struct gcmp_engine_options engine = {.threads = 1};
+    enum gradcmp_status status = gcmp_engine_run(&job, 1, &engine, &side_error, 1, error);
+    gcmp_error_add_path(error, checkpoint->path);
+    return status;
+}

@@ -1,0 +1,352 @@
+/* gradcmp_compare: opens both sides, pairs, measures and judges them. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/dtype.h"
+#include "bounds/bounds.h"
+#include "comparison.h"
+
+/* What a report keeps open, because its catalogues and names are printed from it. */
+struct kept_checkpoints {
+    size_t count;
+    struct gradcmp_checkpoint *checkpoints[];
+};
+
+void gcmp_pair_fail(struct gradcmp_pair_report *pair, const struct gradcmp_error *error) {
+    pair->outcome = GRADCMP_OUTCOME_ERROR;
+    pair->error = *error;
+    pair->parameter_count = 0;
+    pair->onset_layer = -1;
+    pair->jump_layer = -1;
+    pair->worst = SIZE_MAX;
+}
+
+enum gradcmp_status gcmp_pair_note(struct gcmp_comparison *comparison,
+                                   struct gradcmp_pair_report *pair, struct gradcmp_error *error,
+                                   const char *format, ...) {
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    struct gcmp_arena *arena = comparison->report->arena;
+    const char **notes = gcmp_arena_alloc(arena, pair->note_count + 1, sizeof *notes);
+    const char *copy = gcmp_arena_dup(arena, line);
+    if (notes == NULL || copy == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    if (pair->note_count > 0) {
+        memcpy(notes, pair->notes, pair->note_count * sizeof *notes);
+    }
+    notes[pair->note_count++] = copy;
+    pair->notes = notes;
+    return GRADCMP_OK;
+}
+
+static const char *keep_text(struct gcmp_arena *arena, const char *text, bool *failed) {
+    const char *copy = text == NULL ? NULL : gcmp_arena_dup(arena, text);
+    *failed = *failed || (text != NULL && copy == NULL);
+    return copy;
+}
+
+/* Take the caller's options, whatever version of the struct it was compiled with. */
+static enum gradcmp_status take_options(struct gradcmp_report *report,
+                                        const struct gradcmp_options *given,
+                                        struct gradcmp_error *error) {
+    struct gradcmp_options options = GRADCMP_OPTIONS_INIT;
+    if (given != NULL) {
+        if (given->struct_size < sizeof(size_t)) {
+            GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "options: struct_size is not set");
+        }
+        size_t known = given->struct_size < sizeof options ? given->struct_size : sizeof options;
+        memcpy(&options, given, known);
+        options.struct_size = sizeof options;
+    }
+    if (!(options.k >= 0.0) || !(options.C >= 0.0) || !(options.max_bound >= 0.0)) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "k, C and the cap of the bound must not be negative");
+    }
+    if (options.C != 0.0 && options.C < 1.0) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE,
+                  "C is %g; the bound must not shrink with depth (C >= 1)", options.C);
+    }
+    bool failed = false;
+    options.state = keep_text(report->arena, options.state, &failed);
+    options.match = keep_text(report->arena, options.match, &failed);
+    options.exclude = keep_text(report->arena, options.exclude, &failed);
+    if (failed) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    report->options = options;
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status new_report(const char *baseline, size_t candidate_count,
+                                      struct gradcmp_report **out, struct gradcmp_error *error) {
+    struct gradcmp_report *report = calloc(1, sizeof *report);
+    struct gcmp_arena *arena = calloc(1, sizeof *arena);
+    struct kept_checkpoints *kept =
+        calloc(1, sizeof *kept + (candidate_count + 1) * sizeof(struct gradcmp_checkpoint *));
+    if (report == NULL || arena == NULL || kept == NULL) {
+        free(report);
+        free(arena);
+        free(kept);
+        GCMP_FAIL_MEMORY(error);
+    }
+    report->arena = arena;
+    report->owned = kept;
+    *out = report;
+    report->baseline_path = gcmp_arena_dup(arena, baseline);
+    report->pairs = gcmp_arena_alloc(arena, candidate_count, sizeof *report->pairs);
+    report->pair_count = candidate_count;
+    if (report->baseline_path == NULL || report->pairs == NULL) {
+        gradcmp_report_free(report);
+        *out = NULL;
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
+void gradcmp_report_free(struct gradcmp_report *report) {
+    if (report == NULL) {
+        return;
+    }
+    struct kept_checkpoints *kept = report->owned;
+    for (size_t i = 0; i < kept->count; i++) {
+        gradcmp_checkpoint_free(kept->checkpoints[i]);
+    }
+    free(kept);
+    gcmp_arena_free(report->arena);
+    free(report->arena);
+    free(report);
+}
+
+static enum gradcmp_status open_participant(struct gcmp_comparison *comparison, const char *path,
+                                            struct gcmp_participant *participant,
+                                            struct gradcmp_error *error) {
+    struct kept_checkpoints *kept = comparison->report->owned;
+    GCMP_TRY(gcmp_checkpoint_open(path, comparison->options, &participant->checkpoint, error));
+    kept->checkpoints[kept->count++] = participant->checkpoint;
+    return GRADCMP_OK;
+}
+
+/* exp_avg where any side has it, else main_grad where any side has that, else exp_avg, for its
+ * error. */
+static const char *choose_state(const struct gcmp_comparison *comparison) {
+    static const char *const preferred[] = {"exp_avg", "main_grad"};
+    if (comparison->options->state != NULL) {
+        return comparison->options->state;
+    }
+    for (size_t s = 0; s < 2; s++) {
+        bool found = gcmp_checkpoint_has_state(comparison->baseline.checkpoint, preferred[s]);
+        for (size_t i = 0; i < comparison->report->pair_count; i++) {
+            const struct gradcmp_checkpoint *checkpoint = comparison->candidates[i].checkpoint;
+            found = found ||
+                    (checkpoint != NULL && gcmp_checkpoint_has_state(checkpoint, preferred[s]));
+        }
+        if (found) {
+            return preferred[s];
+        }
+    }
+    return preferred[0];
+}
+
+/* The same directory on both sides, or different steps, make a comparison that proves nothing. */
+static enum gradcmp_status check_comparable(const struct gcmp_comparison *comparison,
+                                            const struct gcmp_participant *candidate,
+                                            struct gradcmp_error *error) {
+    const struct gradcmp_checkpoint *a = comparison->baseline.checkpoint;
+    const struct gradcmp_checkpoint *b = candidate->checkpoint;
+    struct stat stat_a, stat_b;
+    if (!comparison->options->allow_same && stat(a->path, &stat_a) == 0 &&
+        stat(b->path, &stat_b) == 0 && stat_a.st_dev == stat_b.st_dev &&
+        stat_a.st_ino == stat_b.st_ino) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, b->path, GRADCMP_NO_OFFSET,
+                     "the baseline itself; comparing it with itself proves nothing (--allow-same)");
+    }
+    int64_t step_a = a->catalogue.iteration, step_b = b->catalogue.iteration;
+    if (!comparison->options->allow_iterations && step_a >= 0 && step_b >= 0 && step_a != step_b) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, b->path, GRADCMP_NO_OFFSET,
+                     "iteration %lld, the baseline is at iteration %lld (--allow-iterations)",
+                     (long long)step_b, (long long)step_a);
+    }
+    return GRADCMP_OK;
+}
+
+/* The bound's type is the coarser of both sides; of two equal ones the less trusted source counts.
+ */
+static void choose_bound(const struct gcmp_comparison *comparison,
+                         const struct gcmp_participant *candidate, struct gradcmp_bound *bound) {
+    const struct gradcmp_bound *base = &comparison->report->baseline_bound;
+    gcmp_checkpoint_precision(candidate->checkpoint, candidate->model, comparison->options->dtype,
+                              &bound->dtype, &bound->dtype_source);
+    double eps_a = gcmp_dtype_eps(base->dtype), eps_b = gcmp_dtype_eps(bound->dtype);
+    if (eps_a > eps_b || (eps_a == eps_b && base->dtype_source > bound->dtype_source)) {
+        bound->dtype = base->dtype;
+        bound->dtype_source = base->dtype_source;
+    }
+    bound->layers = comparison->baseline.model->layers;
+    if (candidate->model->layers > bound->layers) {
+        bound->layers = candidate->model->layers;
+    }
+    gcmp_bound_init(bound, comparison->options);
+}
+
+static uint64_t true_vocab(const struct gcmp_comparison *comparison,
+                           const struct gcmp_participant *candidate) {
+    uint64_t a = comparison->baseline.checkpoint->catalogue.vocab;
+    uint64_t b = candidate->checkpoint->catalogue.vocab;
+    if (comparison->options->vocab != 0) {
+        return comparison->options->vocab;
+    }
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+static enum gradcmp_status note_vocab(struct gcmp_comparison *comparison,
+                                      const struct gcmp_participant *candidate,
+                                      struct gradcmp_pair_report *pair,
+                                      struct gradcmp_error *error) {
+    uint64_t a = comparison->baseline.checkpoint->catalogue.vocab;
+    uint64_t b = candidate->checkpoint->catalogue.vocab;
+    if (comparison->options->vocab == 0 && a != 0 && b != 0 && a != b) {
+        GCMP_TRY(gcmp_pair_note(comparison, pair, error,
+                                "the vocabularies differ: %llu rows in the baseline, %llu in the "
+                                "candidate; the common rows are compared",
+                                (unsigned long long)a, (unsigned long long)b));
+    }
+    for (size_t i = 0; i < pair->parameter_count && true_vocab(comparison, candidate) == 0; i++) {
+        const struct gradcmp_parameter_report *report = &pair->parameters[i];
+        if (report->compared_shape0 != 0) {
+            return gcmp_pair_note(
+                comparison, pair, error,
+                "%s has %llu rows in the baseline, %llu in the candidate; the true "
+                "size of the vocabulary is not known, so the first %llu are compared "
+                "(--vocab N)",
+                report->name, (unsigned long long)report->shape_a[0],
+                (unsigned long long)report->shape_b[0],
+                (unsigned long long)report->compared_shape0);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size_t index,
+                                        const struct gcmp_name_filter *filter,
+                                        struct gradcmp_error *error) {
+    struct gradcmp_pair_report *pair = &comparison->report->pairs[index];
+    struct gcmp_participant *candidate = &comparison->candidates[index];
+    GCMP_TRY(check_comparable(comparison, candidate, error));
+    GCMP_TRY(gcmp_checkpoint_model(candidate->checkpoint, comparison->report->state,
+                                   &candidate->model, error));
+    choose_bound(comparison, candidate, &pair->bound);
+    struct gcmp_pairing_input input = {comparison->baseline.model, candidate->model, filter,
+                                       true_vocab(comparison, candidate)};
+    GCMP_TRY(gcmp_pair_parameters(&input, comparison->report->arena, pair,
+                                  &comparison->pairings[index], error));
+    return note_vocab(comparison, candidate, pair, error);
+}
+
+static void open_candidates(struct gcmp_comparison *comparison, const char *const *paths) {
+    for (size_t i = 0; i < comparison->report->pair_count; i++) {
+        struct gradcmp_pair_report *pair = &comparison->report->pairs[i];
+        struct gradcmp_error error = {0};
+        pair->common_factor = __builtin_nan("");
+        pair->worst = SIZE_MAX;
+        pair->onset_layer = -1;
+        pair->jump_layer = -1;
+        pair->path = gcmp_arena_dup(comparison->report->arena, paths[i]);
+        if (open_participant(comparison, paths[i], &comparison->candidates[i], &error) !=
+            GRADCMP_OK) {
+            gcmp_pair_fail(pair, &error);
+            continue;
+        }
+        pair->catalogue = &comparison->candidates[i].checkpoint->catalogue;
+        pair->path = comparison->candidates[i].checkpoint->path;
+    }
+}
+
+static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const char *baseline,
+                                   const char *const *candidates, struct gradcmp_error *error) {
+    struct gradcmp_report *report = comparison->report;
+    GCMP_TRY(open_participant(comparison, baseline, &comparison->baseline, error));
+    report->baseline = &comparison->baseline.checkpoint->catalogue;
+    report->baseline_path = comparison->baseline.checkpoint->path;
+    open_candidates(comparison, candidates);
+    report->state = choose_state(comparison);
+    GCMP_TRY(gcmp_checkpoint_model(comparison->baseline.checkpoint, report->state,
+                                   &comparison->baseline.model, error));
+    struct gradcmp_bound *bound = &report->baseline_bound;
+    gcmp_checkpoint_precision(comparison->baseline.checkpoint, comparison->baseline.model,
+                              report->options.dtype, &bound->dtype, &bound->dtype_source);
+    bound->layers = comparison->baseline.model->layers;
+    gcmp_bound_init(bound, &report->options);
+
+    struct gcmp_name_filter filter;
+    enum gradcmp_status status = gcmp_name_filter_init(&filter, &report->options, error);
+    for (size_t i = 0; status == GRADCMP_OK && i < report->pair_count; i++) {
+        struct gradcmp_error pair_error = {0};
+        if (gcmp_pair_is_open(&report->pairs[i]) &&
+            prepare_pair(comparison, i, &filter, &pair_error) != GRADCMP_OK) {
+            gcmp_error_add_path(&pair_error, report->pairs[i].path);
+            gcmp_pair_fail(&report->pairs[i], &pair_error);
+        }
+    }
+    gcmp_name_filter_free(&filter);
+    return status;
+}
+
+static enum gradcmp_status judge(struct gcmp_comparison *comparison, struct gradcmp_error *error) {
+    struct gradcmp_report *report = comparison->report;
+    for (size_t i = 0; i < report->pair_count; i++) {
+        if (gcmp_pair_is_open(&report->pairs[i])) {
+            GCMP_TRY(gcmp_judge_pair(&report->pairs[i], &report->options, report->arena, error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status run(struct gcmp_comparison *comparison, const char *baseline,
+                               const char *const *candidates, struct gradcmp_error *error) {
+    struct gradcmp_report *report = comparison->report;
+    struct gcmp_arena *arena = report->arena;
+    size_t count = report->pair_count;
+    comparison->candidates = gcmp_arena_alloc(arena, count, sizeof *comparison->candidates);
+    comparison->pairings = gcmp_arena_alloc(arena, count, sizeof *comparison->pairings);
+    comparison->errors = gcmp_arena_alloc(arena, count + 1, sizeof *comparison->errors);
+    if (comparison->candidates == NULL || comparison->pairings == NULL ||
+        comparison->errors == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    GCMP_TRY(prepare(comparison, baseline, candidates, error));
+    GCMP_TRY(gcmp_measure(comparison, error));
+    return judge(comparison, error);
+}
+
+enum gradcmp_status gradcmp_compare(const char *baseline, const char *const *candidates,
+                                    size_t candidate_count, const struct gradcmp_options *options,
+                                    struct gradcmp_report **out, struct gradcmp_error *error) {
+    *out = NULL;
+    if (candidate_count == 0) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "no candidate to compare with the baseline");
+    }
+    struct gcmp_comparison comparison = {0};
+    GCMP_TRY(new_report(baseline, candidate_count, &comparison.report, error));
+    comparison.options = &comparison.report->options;
+    enum gradcmp_status status = take_options(comparison.report, options, error);
+    if (status == GRADCMP_OK) {
+        status = run(&comparison, baseline, candidates, error);
+    }
+    if (status != GRADCMP_OK) {
+        gcmp_error_add_path(error, status == GRADCMP_ERROR_CANCELLED ||
+                                           status == GRADCMP_ERROR_MEMORY ||
+                                           status == GRADCMP_ERROR_USAGE
+                                       ? ""
+                                       : baseline);
+        gradcmp_report_free(comparison.report);
+        return status;
+    }
+    *out = comparison.report;
+    return GRADCMP_OK;
+}

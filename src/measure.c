@@ -1,0 +1,507 @@
+/* Turns pairs into engine jobs and the tallies into figures: values, copies, padding rows, and a
+ * second reading, scaled by a power of two, of float64 parameters whose squares leave the range of
+ * binary64. */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "bounds/bounds.h"
+#include "comparison.h"
+
+enum job_kind { JOB_VALUES, JOB_COPIES, JOB_PADDING };
+
+/* What a job was made for. */
+struct job_origin {
+    enum job_kind kind;
+    uint32_t owner;                            /* side that copies or padding belong to */
+    const struct gradcmp_parameter *parameter; /* of that side */
+    size_t first_result;                       /* of its tallies; JOB_VALUES has one a candidate */
+};
+
+/* Where a tally of JOB_VALUES goes. */
+struct value_target {
+    size_t pair, parameter;
+};
+
+struct plan {
+    struct gcmp_job *jobs;
+    struct job_origin *origins;
+    struct gcmp_side *sides;
+    struct gradcmp_tally *tallies;
+    struct value_target *targets;
+    size_t job_count, job_capacity, result_count, result_capacity;
+};
+
+static void plan_free(struct plan *plan) {
+    free(plan->jobs);
+    free(plan->origins);
+    free(plan->sides);
+    free(plan->tallies);
+    free(plan->targets);
+    *plan = (struct plan){0};
+}
+
+/* Room for `jobs` jobs with `results` tallies in all. */
+static enum gradcmp_status plan_init(struct plan *plan, size_t jobs, size_t results,
+                                     struct gradcmp_error *error) {
+    *plan = (struct plan){.job_capacity = jobs, .result_capacity = results};
+    plan->jobs = calloc(jobs + 1, sizeof *plan->jobs);
+    plan->origins = calloc(jobs + 1, sizeof *plan->origins);
+    plan->sides = calloc(results + 1, sizeof *plan->sides);
+    plan->tallies = calloc(results + 1, sizeof *plan->tallies);
+    plan->targets = calloc(results + 1, sizeof *plan->targets);
+    if (plan->jobs == NULL || plan->origins == NULL || plan->sides == NULL ||
+        plan->tallies == NULL || plan->targets == NULL) {
+        plan_free(plan);
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
+static struct gcmp_side whole_side(const struct gradcmp_catalogue *catalogue,
+                                   const struct gradcmp_parameter *parameter, uint32_t owner) {
+    struct gcmp_side side = {.catalogue = catalogue, .parameter = parameter, .owner = owner};
+    return side;
+}
+
+/* Start a job of one or more results; they are taken from the plan's room. */
+static struct gcmp_job *add_job(struct plan *plan, struct gcmp_side a, uint64_t elems,
+                                struct job_origin origin) {
+    struct gcmp_job *job = &plan->jobs[plan->job_count];
+    origin.first_result = plan->result_count;
+    plan->origins[plan->job_count++] = origin;
+    job->a = a;
+    job->elems = elems;
+    job->b = &plan->sides[plan->result_count];
+    job->tallies = &plan->tallies[plan->result_count];
+    return job;
+}
+
+static void add_result(struct plan *plan, struct gcmp_job *job, struct gcmp_side b,
+                       struct value_target target) {
+    plan->sides[plan->result_count] = b;
+    plan->targets[plan->result_count] = target;
+    plan->result_count++;
+    job->b_count++;
+}
+
+static struct gcmp_side candidate_side(const struct gcmp_comparison *comparison, size_t pair,
+                                       const struct gradcmp_parameter *parameter) {
+    return whole_side(&comparison->candidates[pair].checkpoint->catalogue, parameter,
+                      (uint32_t)pair + 1);
+}
+
+static struct gcmp_side baseline_side(const struct gcmp_comparison *comparison,
+                                      const struct gradcmp_parameter *parameter) {
+    return whole_side(&comparison->baseline.checkpoint->catalogue, parameter, 0);
+}
+
+static bool is_measured(const struct gradcmp_parameter_report *report) {
+    return report->in_a && report->in_b && report->shapes_agree;
+}
+
+static struct gradcmp_parameter_report *find_parameter(const struct gradcmp_pair_report *pair,
+                                                       const char *name) {
+    size_t low = 0, high = pair->parameter_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(pair->parameters[middle].name, name);
+        if (order == 0) {
+            return &pair->parameters[middle];
+        }
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return NULL;
+}
+
+/* Advance pair `p`'s cursor to `name`; its index, or SIZE_MAX where it is not measured there. */
+static size_t find_measured(const struct gcmp_comparison *comparison, size_t p, size_t *cursor,
+                            const char *name) {
+    const struct gradcmp_pair_report *pair = &comparison->report->pairs[p];
+    while (*cursor < pair->parameter_count && strcmp(pair->parameters[*cursor].name, name) < 0) {
+        (*cursor)++;
+    }
+    bool found = *cursor < pair->parameter_count && gcmp_pair_is_open(pair) &&
+                 strcmp(pair->parameters[*cursor].name, name) == 0 &&
+                 is_measured(&pair->parameters[*cursor]);
+    return found ? *cursor : SIZE_MAX;
+}
+
+/* Jobs for one baseline parameter: candidates that compare the same elements share one reading. */
+static void plan_parameter(const struct gcmp_comparison *comparison, struct plan *plan,
+                           const struct gradcmp_parameter *a, const size_t *at) {
+    for (size_t p = 0; p < comparison->report->pair_count; p++) {
+        if (at[p] == SIZE_MAX) {
+            continue;
+        }
+        uint64_t elems = comparison->report->pairs[p].parameters[at[p]].compared_elems;
+        bool seen = false;
+        for (size_t q = 0; q < p && !seen; q++) {
+            seen = at[q] != SIZE_MAX &&
+                   comparison->report->pairs[q].parameters[at[q]].compared_elems == elems;
+        }
+        if (seen) {
+            continue;
+        }
+        struct job_origin origin = {.kind = JOB_VALUES, .parameter = a};
+        struct gcmp_job *job = add_job(plan, baseline_side(comparison, a), elems, origin);
+        for (size_t q = p; q < comparison->report->pair_count; q++) {
+            if (at[q] != SIZE_MAX &&
+                comparison->report->pairs[q].parameters[at[q]].compared_elems == elems) {
+                const struct gradcmp_parameter *b = comparison->pairings[q].sides[at[q]].b;
+                add_result(plan, job, candidate_side(comparison, q, b),
+                           (struct value_target){q, at[q]});
+            }
+        }
+    }
+}
+
+static enum gradcmp_status plan_values(const struct gcmp_comparison *comparison, struct plan *plan,
+                                       struct gradcmp_error *error) {
+    size_t pairs = comparison->report->pair_count;
+    size_t *cursors = calloc(2 * pairs, sizeof *cursors);
+    if (cursors == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    const struct gradcmp_model *model = comparison->baseline.model;
+    for (size_t i = 0; i < model->count; i++) {
+        size_t *at = cursors + pairs;
+        for (size_t p = 0; p < pairs; p++) {
+            at[p] = find_measured(comparison, p, &cursors[p], model->parameters[i].name);
+        }
+        plan_parameter(comparison, plan, &model->parameters[i], at);
+    }
+    free(cursors);
+    return GRADCMP_OK;
+}
+
+/* Copies of one parameter, as far as it is compared: each further copy against the first. */
+static void plan_copies(struct plan *plan, struct gcmp_side side, uint64_t compared) {
+    for (uint32_t copy = 1; copy < side.parameter->copy_count; copy++) {
+        struct job_origin origin = {JOB_COPIES, side.owner, side.parameter, 0};
+        struct gcmp_job *job = add_job(plan, side, compared, origin);
+        struct gcmp_side other = side;
+        other.copy = copy;
+        add_result(plan, job, other, (struct value_target){0, 0});
+    }
+}
+
+/* A tied output layer that only one side stores, against that side's embedding. */
+static void plan_tied(const struct gcmp_comparison *comparison, struct plan *plan, size_t p) {
+    const struct gcmp_tied *tied = &comparison->pairings[p].tied;
+    const struct gradcmp_pair_report *pair = &comparison->report->pairs[p];
+    const struct gradcmp_parameter_report *embedding =
+        tied->output == NULL ? NULL : find_parameter(pair, tied->embedding->name);
+    if (embedding != NULL && gcmp_pair_is_open(pair) && is_measured(embedding)) {
+        struct gcmp_side side = tied->in_b ? candidate_side(comparison, p, tied->embedding)
+                                           : baseline_side(comparison, tied->embedding);
+        struct job_origin origin = {JOB_COPIES, side.owner, side.parameter, 0};
+        struct gcmp_job *job = add_job(plan, side, embedding->compared_elems, origin);
+        side.parameter = tied->output;
+        add_result(plan, job, side, (struct value_target){0, 0});
+    }
+}
+
+/* The rows of a padded vocabulary beyond what any pair compares. */
+static void plan_padding(struct plan *plan, struct gcmp_side side, uint64_t compared) {
+    if (compared < side.parameter->elem_count) {
+        struct job_origin origin = {JOB_PADDING, side.owner, side.parameter, 0};
+        side.first_elem = compared;
+        add_job(plan, side, side.parameter->elem_count - compared, origin);
+        plan->result_count++;
+    }
+}
+
+/* What of the baseline's parameter `name` is compared at most, over all pairs; UINT64_MAX: nothing.
+ */
+static uint64_t most_compared(const struct gcmp_comparison *comparison, const char *name,
+                              size_t *cursors) {
+    uint64_t most = UINT64_MAX;
+    for (size_t p = 0; p < comparison->report->pair_count; p++) {
+        size_t at = find_measured(comparison, p, &cursors[p], name);
+        if (at != SIZE_MAX) {
+            uint64_t elems = comparison->report->pairs[p].parameters[at].compared_elems;
+            most = most == UINT64_MAX || elems > most ? elems : most;
+        }
+    }
+    return most;
+}
+
+static enum gradcmp_status plan_extras(const struct gcmp_comparison *comparison, struct plan *plan,
+                                       struct gradcmp_error *error) {
+    const struct gradcmp_report *report = comparison->report;
+    size_t *cursors = calloc(report->pair_count, sizeof *cursors);
+    if (cursors == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    const struct gradcmp_model *model = comparison->baseline.model;
+    for (size_t i = 0; i < model->count; i++) {
+        const struct gradcmp_parameter *a = &model->parameters[i];
+        uint64_t compared = most_compared(comparison, a->name, cursors);
+        if (compared != UINT64_MAX) {
+            plan_copies(plan, baseline_side(comparison, a), compared);
+            plan_padding(plan, baseline_side(comparison, a), compared);
+        }
+    }
+    free(cursors);
+    for (size_t p = 0; p < report->pair_count; p++) {
+        const struct gradcmp_pair_report *pair = &report->pairs[p];
+        plan_tied(comparison, plan, p);
+        for (size_t i = 0; i < pair->parameter_count; i++) {
+            if (is_measured(&pair->parameters[i])) {
+                struct gcmp_side b =
+                    candidate_side(comparison, p, comparison->pairings[p].sides[i].b);
+                plan_copies(plan, b, pair->parameters[i].compared_elems);
+                plan_padding(plan, b, pair->parameters[i].compared_elems);
+            }
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* Upper bounds of jobs and results. */
+static size_t count_results(const struct gcmp_comparison *comparison) {
+    size_t count = 0;
+    const struct gradcmp_model *model = comparison->baseline.model;
+    for (size_t i = 0; i < model->count; i++) {
+        count += model->parameters[i].copy_count + 1u;
+    }
+    for (size_t p = 0; p < comparison->report->pair_count; p++) {
+        const struct gradcmp_pair_report *pair = &comparison->report->pairs[p];
+        count++;
+        for (size_t i = 0; i < pair->parameter_count; i++) {
+            const struct gradcmp_parameter *b = comparison->pairings[p].sides[i].b;
+            count += 2u + (b == NULL ? 0u : b->copy_count);
+        }
+    }
+    return count;
+}
+
+static enum gradcmp_status run_plan(struct gcmp_comparison *comparison, struct plan *plan,
+                                    struct gradcmp_error *error) {
+    const struct gradcmp_options *options = comparison->options;
+    struct gcmp_engine_options engine = {.threads = options->threads,
+                                         .buffer_bytes = options->buffer_bytes,
+                                         .verify = options->verify,
+                                         .progress = options->progress,
+                                         .progress_user = options->progress_user};
+    struct gradcmp_report *report = comparison->report;
+    GCMP_TRY(gcmp_engine_run(plan->jobs, plan->job_count, &engine, comparison->errors,
+                             report->pair_count + 1, error));
+    for (size_t p = 0; p < report->pair_count; p++) {
+        const struct gradcmp_error *side_error = &comparison->errors[p + 1];
+        if (side_error->code != GRADCMP_OK && gcmp_pair_is_open(&report->pairs[p])) {
+            gcmp_pair_fail(&report->pairs[p], side_error);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static void take_values(struct gcmp_comparison *comparison, const struct plan *plan) {
+    for (size_t j = 0; j < plan->job_count; j++) {
+        const struct job_origin *origin = &plan->origins[j];
+        for (size_t r = 0; origin->kind == JOB_VALUES && r < plan->jobs[j].b_count; r++) {
+            const struct value_target *target = &plan->targets[origin->first_result + r];
+            struct gradcmp_pair_report *pair = &comparison->report->pairs[target->pair];
+            if (gcmp_pair_is_open(pair)) {
+                pair->parameters[target->parameter].tally = plan->jobs[j].tallies[r];
+            }
+        }
+    }
+}
+
+/* Call `visit` for each open pair that a job of `owner` concerns, with the parameter's report. */
+typedef enum gradcmp_status (*visit_fn)(struct gcmp_comparison *comparison,
+                                        struct gradcmp_pair_report *pair,
+                                        struct gradcmp_parameter_report *parameter,
+                                        const struct gcmp_job *job, struct gradcmp_error *error);
+
+static enum gradcmp_status visit_pairs(struct gcmp_comparison *comparison,
+                                       const struct job_origin *origin, const struct gcmp_job *job,
+                                       visit_fn visit, struct gradcmp_error *error) {
+    for (size_t p = 0; p < comparison->report->pair_count; p++) {
+        struct gradcmp_pair_report *pair = &comparison->report->pairs[p];
+        if (!gcmp_pair_is_open(pair) || (origin->owner != 0 && origin->owner != p + 1)) {
+            continue;
+        }
+        struct gradcmp_parameter_report *report = find_parameter(pair, origin->parameter->name);
+        if (report != NULL && is_measured(report)) {
+            GCMP_TRY(visit(comparison, pair, report, job, error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static const char *side_name(const struct gcmp_side *side) {
+    return side->owner == 0 ? "baseline" : "candidate";
+}
+
+static enum gradcmp_status visit_copies(struct gcmp_comparison *comparison,
+                                        struct gradcmp_pair_report *pair,
+                                        struct gradcmp_parameter_report *parameter,
+                                        const struct gcmp_job *job, struct gradcmp_error *error) {
+    const struct gradcmp_tally *tally = &job->tallies[0];
+    if (tally->equal_bits == tally->elems) {
+        return GRADCMP_OK;
+    }
+    double rel = tally->a2 > 0.0   ? sqrt(tally->d2 / tally->a2)
+                 : tally->b2 > 0.0 ? (double)INFINITY
+                                   : 0.0;
+    bool beyond = rel > gcmp_bound_at(&pair->bound, parameter->layer) || tally->nonfinite_any > 0;
+    if (job->a.parameter->overlap) {
+        struct gradcmp_error damage = {0};
+        gcmp_error_set(&damage, GRADCMP_ERROR_CORRUPT, pair->path, GRADCMP_NO_OFFSET,
+                       "%s: chunks of one tensor overlap and hold different values (%llu of %llu "
+                       "elements)",
+                       parameter->name, (unsigned long long)(tally->elems - tally->equal_bits),
+                       (unsigned long long)tally->elems);
+        gcmp_pair_fail(pair, &damage);
+        return GRADCMP_OK;
+    }
+    parameter->copies_conflict = parameter->copies_conflict || beyond;
+    return gcmp_pair_note(comparison, pair, error,
+                          "%s: copies in the %s differ %s the bound (relative difference %.3g)",
+                          parameter->name, side_name(&job->a), beyond ? "beyond" : "inside", rel);
+}
+
+static enum gradcmp_status visit_padding(struct gcmp_comparison *comparison,
+                                         struct gradcmp_pair_report *pair,
+                                         struct gradcmp_parameter_report *parameter,
+                                         const struct gcmp_job *job, struct gradcmp_error *error) {
+    const struct gradcmp_tally *tally = &job->tallies[0];
+    if (tally->zeros_a == tally->elems) {
+        return GRADCMP_OK;
+    }
+    return gcmp_pair_note(
+        comparison, pair, error,
+        "%s: padding rows %llu and on are not zero in the %s (largest value %.3g%s); "
+        "they are not compared",
+        parameter->name, (unsigned long long)parameter->compared_shape0, side_name(&job->a),
+        tally->max_a, tally->nonfinite_a > 0 ? ", some not finite" : "");
+}
+
+static enum gradcmp_status take_extras(struct gcmp_comparison *comparison, const struct plan *plan,
+                                       struct gradcmp_error *error) {
+    for (size_t j = 0; j < plan->job_count; j++) {
+        const struct job_origin *origin = &plan->origins[j];
+        if (origin->kind == JOB_COPIES) {
+            GCMP_TRY(visit_pairs(comparison, origin, &plan->jobs[j], visit_copies, error));
+        } else if (origin->kind == JOB_PADDING) {
+            GCMP_TRY(visit_pairs(comparison, origin, &plan->jobs[j], visit_padding, error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* True where squares of float64 values left the range of binary64 although the values did not. */
+static bool needs_scaling(const struct gradcmp_parameter_report *report) {
+    const struct gradcmp_tally *t = &report->tally;
+    bool wide =
+        report->dtype_a == GRADCMP_DTYPE_FLOAT64 || report->dtype_b == GRADCMP_DTYPE_FLOAT64;
+    bool overflow = !isfinite(t->a2) || !isfinite(t->b2) || !isfinite(t->ad) || !isfinite(t->d2);
+    /* Below DBL_MIN / DBL_EPSILON a sum of squares has lost bits to underflow. */
+    double least = DBL_MIN / DBL_EPSILON;
+    bool underflow = (t->max_a > 0.0 && t->a2 < least) || (t->max_b > 0.0 && t->b2 < least);
+    return wide && (overflow || underflow);
+}
+
+static enum gradcmp_status plan_scaled(const struct gcmp_comparison *comparison, struct plan *plan,
+                                       struct gradcmp_error *error) {
+    size_t count = 0;
+    for (size_t p = 0; p < comparison->report->pair_count; p++) {
+        count += comparison->report->pairs[p].parameter_count;
+    }
+    GCMP_TRY(plan_init(plan, count, count, error));
+    for (size_t p = 0; p < comparison->report->pair_count; p++) {
+        const struct gradcmp_pair_report *pair = &comparison->report->pairs[p];
+        for (size_t i = 0; i < pair->parameter_count; i++) {
+            const struct gradcmp_parameter_report *report = &pair->parameters[i];
+            double largest = fmax(report->tally.max_a, report->tally.max_b);
+            if (!gcmp_pair_is_open(pair) || !is_measured(report) || !needs_scaling(report) ||
+                largest == 0.0) {
+                continue;
+            }
+            const struct gcmp_paired *sides = &comparison->pairings[p].sides[i];
+            struct job_origin origin = {.kind = JOB_VALUES, .parameter = sides->a};
+            struct gcmp_job *job =
+                add_job(plan, baseline_side(comparison, sides->a), report->compared_elems, origin);
+            job->scale_log2 = -ilogb(largest);
+            add_result(plan, job, candidate_side(comparison, p, sides->b),
+                       (struct value_target){p, i});
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static void take_scaled(struct gcmp_comparison *comparison, const struct plan *plan) {
+    for (size_t j = 0; j < plan->job_count; j++) {
+        const struct value_target *target = &plan->targets[plan->origins[j].first_result];
+        struct gradcmp_pair_report *pair = &comparison->report->pairs[target->pair];
+        if (gcmp_pair_is_open(pair)) {
+            struct gradcmp_parameter_report *report = &pair->parameters[target->parameter];
+            const struct gradcmp_tally *scaled = &plan->jobs[j].tallies[0];
+            report->tally.a2 = scaled->a2;
+            report->tally.b2 = scaled->b2;
+            report->tally.ad = scaled->ad;
+            report->tally.d2 = scaled->d2;
+            report->scale_a_log2 = plan->jobs[j].scale_log2;
+            report->scale_b_log2 = plan->jobs[j].scale_log2;
+        }
+    }
+}
+
+static enum gradcmp_status measure_scaled(struct gcmp_comparison *comparison,
+                                          struct gradcmp_error *error) {
+    struct plan plan;
+    GCMP_TRY(plan_scaled(comparison, &plan, error));
+    enum gradcmp_status status = GRADCMP_OK;
+    if (plan.job_count > 0) {
+        status = run_plan(comparison, &plan, error);
+        if (status == GRADCMP_OK) {
+            take_scaled(comparison, &plan);
+        }
+    }
+    plan_free(&plan);
+    return status;
+}
+
+/* Bytes of the slabs of all measured parameters of a pair, each slab once. */
+static uint64_t needed_bytes(const struct gcmp_comparison *comparison, size_t p) {
+    uint64_t bytes = 0;
+    const struct gradcmp_pair_report *pair = &comparison->report->pairs[p];
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        if (is_measured(&pair->parameters[i])) {
+            const struct gcmp_paired *sides = &comparison->pairings[p].sides[i];
+            bytes += sides->a->elem_count * sides->a->copy_count *
+                     gcmp_dtype_bytes((enum gradcmp_dtype)sides->a->dtype);
+            bytes += sides->b->elem_count * sides->b->copy_count *
+                     gcmp_dtype_bytes((enum gradcmp_dtype)sides->b->dtype);
+        }
+    }
+    return bytes;
+}
+
+enum gradcmp_status gcmp_measure(struct gcmp_comparison *comparison, struct gradcmp_error *error) {
+    struct plan plan;
+    size_t results = count_results(comparison);
+    GCMP_TRY(plan_init(&plan, results, results, error));
+    enum gradcmp_status status;
+    GCMP_TRY_OUT(plan_values(comparison, &plan, error));
+    GCMP_TRY_OUT(plan_extras(comparison, &plan, error));
+    for (size_t p = 0; p < comparison->report->pair_count; p++) {
+        comparison->report->pairs[p].bytes = needed_bytes(comparison, p);
+    }
+    GCMP_TRY_OUT(run_plan(comparison, &plan, error));
+    take_values(comparison, &plan);
+    GCMP_TRY_OUT(take_extras(comparison, &plan, error));
+    status = measure_scaled(comparison, error);
+out:
+    plan_free(&plan);
+    return status;
+}

@@ -1,0 +1,177 @@
+/* Pairing by canonical name. */
+#include "pairing.h"
+
+#include <string.h>
+
+static enum gradcmp_status compile(regex_t *regex, const char *option, const char *text,
+                                   struct gradcmp_error *error) {
+    int code = regcomp(regex, text, REG_EXTENDED | REG_NOSUB);
+    if (code != 0) {
+        char words[128];
+        regerror(code, regex, words, sizeof words);
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s \"%s\": %s", option, text, words);
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_name_filter_init(struct gcmp_name_filter *filter,
+                                          const struct gradcmp_options *options,
+                                          struct gradcmp_error *error) {
+    memset(filter, 0, sizeof *filter);
+    if (options->match != NULL) {
+        GCMP_TRY(compile(&filter->match, "--match", options->match, error));
+        filter->has_match = true;
+    }
+    if (options->exclude != NULL) {
+        GCMP_TRY(compile(&filter->exclude, "--exclude", options->exclude, error));
+        filter->has_exclude = true;
+    }
+    return GRADCMP_OK;
+}
+
+void gcmp_name_filter_free(struct gcmp_name_filter *filter) {
+    if (filter->has_match) {
+        regfree(&filter->match);
+    }
+    if (filter->has_exclude) {
+        regfree(&filter->exclude);
+    }
+    memset(filter, 0, sizeof *filter);
+}
+
+static bool is_wanted(const struct gcmp_name_filter *filter, const char *name) {
+    return (!filter->has_match || regexec(&filter->match, name, 0, NULL, 0) == 0) &&
+           (!filter->has_exclude || regexec(&filter->exclude, name, 0, NULL, 0) != 0);
+}
+
+static uint64_t least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+/* Decide whether two shapes are one, up to the rows of a padded vocabulary, and what is compared.
+ */
+static void compare_shapes(const struct gcmp_paired *sides, uint64_t vocab,
+                           struct gradcmp_parameter_report *report) {
+    const struct gradcmp_parameter *a = sides->a, *b = sides->b;
+    if (a->ndim != b->ndim) {
+        return;
+    }
+    bool rows_may_differ = a->vocab_rows && b->vocab_rows && a->ndim > 0;
+    for (unsigned d = rows_may_differ ? 1 : 0; d < a->ndim; d++) {
+        if (a->shape[d] != b->shape[d]) {
+            return;
+        }
+    }
+    report->shapes_agree = true;
+    report->compared_elems = a->elem_count;
+    if (rows_may_differ) {
+        uint64_t rows = least(a->shape[0], b->shape[0]);
+        if (vocab != 0) {
+            rows = least(rows, vocab);
+        }
+        if (rows != a->shape[0] || rows != b->shape[0]) {
+            report->compared_shape0 = rows;
+            report->compared_elems = a->shape[0] == 0 ? 0 : a->elem_count / a->shape[0] * rows;
+        }
+    }
+}
+
+static void fill_report(const struct gcmp_paired *sides, uint64_t vocab,
+                        struct gradcmp_parameter_report *report) {
+    const struct gradcmp_parameter *a = sides->a, *b = sides->b;
+    const struct gradcmp_parameter *either = a != NULL ? a : b;
+    report->name = either->name;
+    report->layer = either->layer;
+    report->in_a = a != NULL;
+    report->in_b = b != NULL;
+    if (a != NULL) {
+        report->ndim_a = a->ndim;
+        report->dtype_a = a->dtype;
+        report->shape_a = a->shape;
+    }
+    if (b != NULL) {
+        report->ndim_b = b->ndim;
+        report->dtype_b = b->dtype;
+        report->shape_b = b->shape;
+    }
+    if (a != NULL && b != NULL) {
+        compare_shapes(sides, vocab, report);
+    }
+}
+
+static const struct gradcmp_parameter *find_vocab_rows(const struct gradcmp_model *model,
+                                                       bool head) {
+    for (size_t i = 0; i < model->count; i++) {
+        const struct gradcmp_parameter *parameter = &model->parameters[i];
+        if (parameter->vocab_rows && parameter->ndim == 2 && (parameter->layer > 0) == head) {
+            return parameter;
+        }
+    }
+    return NULL;
+}
+
+/* Find a tied output layer: stored by one side only, with the shape of that side's embedding. */
+static struct gcmp_tied find_tied(const struct gradcmp_model *a, const struct gradcmp_model *b) {
+    struct gcmp_tied none = {NULL, NULL, false};
+    const struct gradcmp_parameter *head_a = find_vocab_rows(a, true);
+    const struct gradcmp_parameter *head_b = find_vocab_rows(b, true);
+    if ((head_a == NULL) == (head_b == NULL)) {
+        return none;
+    }
+    struct gcmp_tied tied = {find_vocab_rows(head_b != NULL ? b : a, false),
+                             head_b != NULL ? head_b : head_a, head_b != NULL};
+    bool same_shape = tied.embedding != NULL && tied.embedding->shape[0] == tied.output->shape[0] &&
+                      tied.embedding->shape[1] == tied.output->shape[1];
+    return same_shape ? tied : none;
+}
+
+/* Merge the two sorted lists of names; returns the number of names on both sides. */
+static size_t merge(const struct gcmp_pairing_input *input, struct gradcmp_pair_report *pair,
+                    const struct gcmp_pairing *out) {
+    size_t common = 0, i = 0, j = 0;
+    while (i < input->a->count || j < input->b->count) {
+        const struct gradcmp_parameter *a = i < input->a->count ? &input->a->parameters[i] : NULL;
+        const struct gradcmp_parameter *b = j < input->b->count ? &input->b->parameters[j] : NULL;
+        int order = a == NULL ? 1 : b == NULL ? -1 : strcmp(a->name, b->name);
+        i += order <= 0;
+        j += order >= 0;
+        struct gcmp_paired both = {order <= 0 ? a : NULL, order >= 0 ? b : NULL};
+        const struct gradcmp_parameter *either = order <= 0 ? a : b;
+        if (either != out->tied.output && is_wanted(input->filter, either->name)) {
+            common += order == 0;
+            out->sides[pair->parameter_count] = both;
+            fill_report(&both, input->vocab, &pair->parameters[pair->parameter_count]);
+            pair->parameter_count++;
+        }
+    }
+    return common;
+}
+
+enum gradcmp_status gcmp_pair_parameters(const struct gcmp_pairing_input *input,
+                                         struct gcmp_arena *arena, struct gradcmp_pair_report *pair,
+                                         struct gcmp_pairing *out, struct gradcmp_error *error) {
+    size_t most = input->a->count + input->b->count;
+    pair->parameters = gcmp_arena_alloc(arena, most, sizeof *pair->parameters);
+    out->sides = gcmp_arena_alloc(arena, most, sizeof *out->sides);
+    if (pair->parameters == NULL || out->sides == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    pair->parameter_count = 0;
+    out->tied = find_tied(input->a, input->b);
+    if (merge(input, pair, out) > 0) {
+        return GRADCMP_OK;
+    }
+    if (input->filter->has_match || input->filter->has_exclude) {
+        GCMP_FAIL(
+            error, GRADCMP_ERROR_UNSUPPORTED,
+            "no parameter that --match and --exclude leave is on both sides (%zu names in the "
+            "baseline, %zu in the candidate)",
+            input->a->count, input->b->count);
+    }
+    GCMP_FAIL(
+        error, GRADCMP_ERROR_UNSUPPORTED,
+        "no parameter in common: the baseline has %zu, such as \"%s\", the candidate %zu, such as "
+        "\"%s\"",
+        input->a->count, input->a->count > 0 ? input->a->parameters[0].name : "", input->b->count,
+        input->b->count > 0 ? input->b->parameters[0].name : "");
+}
