@@ -26,6 +26,16 @@ bool gcmp_dir_is_file(const struct gcmp_dir *dir, const char **name);
 bool gcmp_dir_has_file(struct gcmp_dir *dir, const char *name);
 bool gcmp_dir_has_dir(struct gcmp_dir *dir, const char *name);
 
+/* What stands under a relative name. OTHER: a FIFO, a socket, a device, a link that leads outside,
+ * something that may not be opened: opening it gives the error that says so. */
+enum gcmp_dir_kind { GCMP_DIR_ABSENT, GCMP_DIR_FILE, GCMP_DIR_FOLDER, GCMP_DIR_OTHER };
+enum gcmp_dir_kind gcmp_dir_kind(struct gcmp_dir *dir, const char *name);
+
+/* Tell what is wrong with a relative name before any file is touched: NULL where nothing is, else a
+ * phrase that goes on after the name ("leads out of the checkpoint"). For readers that can say
+ * where the name stood. */
+const char *gcmp_dir_name_fault(const char *name, size_t name_bytes);
+
 /* List the names below `sub` ("" for the directory itself), sorted bytewise, without "." and "..";
  * at most `limit` entries, else GRADCMP_ERROR_LIMIT. *names and its strings are freed with
  * gcmp_dir_free_names. */

@@ -1,0 +1,482 @@
+/* Files of one checkpoint: which may be opened, and their names. */
+#include "base/dir_private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/beneath.h"
+#include "base/checked.h"
+
+/* The pool's share of the descriptors that the process may have. */
+enum { MIN_OPEN = 4, SHARE_OF_LIMIT = 16 };
+
+const char *gcmp_dir_reason(int code) {
+    switch (code) {
+    case ENOENT:
+    case ENOTDIR:
+        return "no such file";
+    case EXDEV:
+        return "leads out of the checkpoint";
+    case ELOOP:
+        return "a loop of symbolic links, or too many of them";
+    case ENAMETOOLONG:
+        return "the name is too long";
+    case EACCES:
+    case EPERM:
+        return "permission denied";
+    case EMFILE:
+    case ENFILE:
+        return "too many open files";
+    case EIO:
+        return "input/output error";
+    case ESTALE:
+        return "stale handle of a network file system";
+    case ENXIO:
+        return "not a regular file but a socket or a device";
+    case ENOMEM:
+        return "out of memory";
+    default:
+        return "refused by the system";
+    }
+}
+
+enum gradcmp_status gcmp_dir_status(int code) {
+    switch (code) {
+    case EXDEV:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case ENXIO:
+        return GRADCMP_ERROR_CORRUPT;
+    case ENOMEM:
+        return GRADCMP_ERROR_MEMORY;
+    default:
+        return GRADCMP_ERROR_IO;
+    }
+}
+
+static const char *kind_of(mode_t mode) {
+    switch (mode & S_IFMT) {
+    case S_IFDIR:
+        return "a directory";
+    case S_IFIFO:
+        return "a FIFO";
+    case S_IFSOCK:
+        return "a socket";
+    case S_IFCHR:
+    case S_IFBLK:
+        return "a device";
+    default:
+        return "something else";
+    }
+}
+
+/* Write the path of `name` below the directory (NULL: the directory itself), for a message. */
+static void place_of(const struct gcmp_dir *dir, const char *name, char *path, size_t capacity) {
+    if (name == NULL || dir->only != NULL) {
+        snprintf(path, capacity, "%s", dir->path);
+    } else {
+        snprintf(path, capacity, "%s/%s", dir->path, name);
+    }
+}
+
+static enum gradcmp_status fail_errno(const struct gcmp_dir *dir, const char *name, int code,
+                                      struct gradcmp_error *error) {
+    char path[sizeof error->path];
+    place_of(dir, name, path, sizeof path);
+    GCMP_FAIL_AT(error, gcmp_dir_status(code), path, GRADCMP_NO_OFFSET, "%s",
+                 gcmp_dir_reason(code));
+}
+
+const char *gcmp_dir_name_fault(const char *name, size_t name_bytes) {
+    if (name_bytes == 0) {
+        return "is empty";
+    }
+    if (memchr(name, '\0', name_bytes) != NULL) {
+        return "holds a NUL";
+    }
+    if (name_bytes >= PATH_MAX) {
+        return "is too long";
+    }
+    if (name[0] == '/') {
+        return "is absolute";
+    }
+    for (const char *part = name;; part++) {
+        size_t length = 0;
+        while (part + length < name + name_bytes && part[length] != '/') {
+            length++;
+        }
+        if (length == 2 && memcmp(part, "..", 2) == 0) {
+            return "leads out of the checkpoint";
+        }
+        if (length == 0 || (length == 1 && part[0] == '.')) {
+            return "is not a plain path";
+        }
+        part += length;
+        if (part == name + name_bytes) {
+            return NULL;
+        }
+    }
+}
+
+/* Open a name below the directory; -1 with errno. */
+static int open_name(const struct gcmp_dir *dir, const char *name) {
+    if (dir->only != NULL) {
+        if (strcmp(name, dir->only) != 0) {
+            errno = ENOENT;
+            return -1;
+        }
+        return fcntl(dir->root, F_DUPFD_CLOEXEC, 0); /* reads are positioned: sharing is harmless */
+    }
+    return dir->by_kernel ? gcmp_beneath_open_by_kernel(dir->root, name)
+                          : gcmp_beneath_open_by_hand(dir->root, name);
+}
+
+/* Say that `name` is not a regular file. */
+static enum gradcmp_status fail_kind(const struct gcmp_dir *dir, const char *name, mode_t mode,
+                                     struct gradcmp_error *error) {
+    char path[sizeof error->path];
+    place_of(dir, name, path, sizeof path);
+    GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, path, GRADCMP_NO_OFFSET, "not a regular file but %s",
+                 kind_of(mode));
+}
+
+enum gradcmp_status gcmp_dir_open_regular(const struct gcmp_dir *dir, const char *name,
+                                          struct gcmp_opened *out, struct gradcmp_error *error) {
+    out->code = 0;
+    out->fd = open_name(dir, name);
+    if (out->fd < 0 || fstat(out->fd, &out->info) < 0) {
+        out->code = errno;
+        if (out->fd >= 0) {
+            close(out->fd);
+        }
+        return fail_errno(dir, name, out->code, error);
+    }
+    if (!S_ISREG(out->info.st_mode)) {
+        close(out->fd);
+        return fail_kind(dir, name, out->info.st_mode, error);
+    }
+    return GRADCMP_OK;
+}
+
+static unsigned choose_open_limit(void) {
+    struct rlimit limit;
+    rlim_t share = GCMP_MAX_OPEN;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+        share = limit.rlim_cur / SHARE_OF_LIMIT;
+    }
+    return share > GCMP_MAX_OPEN ? GCMP_MAX_OPEN : share < MIN_OPEN ? MIN_OPEN : (unsigned)share;
+}
+
+/* Open the given path and learn whether it is a directory or a file. */
+static enum gradcmp_status open_root(struct gcmp_dir *dir, struct gradcmp_error *error) {
+    struct stat info;
+    dir->root = open(dir->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (dir->root < 0 || fstat(dir->root, &info) < 0) {
+        int code = errno == ENXIO ? EINVAL : errno;
+        if (code == ENOENT || code == ENOTDIR) {
+            GCMP_FAIL_AT(error, GRADCMP_ERROR_IO, dir->path, GRADCMP_NO_OFFSET,
+                         "no such file or directory");
+        }
+        return fail_errno(dir, NULL, code, error);
+    }
+    if (S_ISREG(info.st_mode)) {
+        const char *slash = strrchr(dir->path, '/');
+        dir->only = slash == NULL ? dir->path : slash + 1;
+    } else if (!S_ISDIR(info.st_mode)) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, dir->path, GRADCMP_NO_OFFSET,
+                     "neither a directory nor a regular file but %s", kind_of(info.st_mode));
+    } else {
+        dir->by_kernel = gcmp_beneath_by_kernel(dir->root);
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_dir_open(const char *path, struct gcmp_dir **out,
+                                  struct gradcmp_error *error) {
+    *out = NULL;
+    struct gcmp_dir *dir = calloc(1, sizeof *dir);
+    if (dir == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    dir->root = -1;
+    dir->names = (struct gcmp_map)GCMP_MAP_INIT;
+    dir->open_limit = choose_open_limit();
+    pthread_mutex_init(&dir->lock, NULL);
+    pthread_cond_init(&dir->changed, NULL);
+    dir->path = strdup(path);
+    enum gradcmp_status status = GRADCMP_OK;
+    if (dir->path == NULL) {
+        status =
+            gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory");
+        goto out;
+    }
+    for (size_t length = strlen(dir->path); length > 1 && dir->path[length - 1] == '/'; length--) {
+        dir->path[length - 1] = '\0';
+    }
+    GCMP_TRY_OUT(open_root(dir, error));
+    *out = dir;
+    dir = NULL;
+out:
+    gcmp_dir_close(dir);
+    return status;
+}
+
+void gcmp_dir_close(struct gcmp_dir *dir) {
+    if (dir == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < dir->file_count; i++) {
+        if (dir->files[i].fd >= 0) {
+            close(dir->files[i].fd);
+        }
+        free(dir->files[i].path);
+    }
+    if (dir->root >= 0) {
+        close(dir->root);
+    }
+    pthread_mutex_destroy(&dir->lock);
+    pthread_cond_destroy(&dir->changed);
+    gcmp_map_free(&dir->names);
+    free(dir->files);
+    free(dir->path);
+    free(dir);
+}
+
+const char *gcmp_dir_path(const struct gcmp_dir *dir) {
+    return dir->path;
+}
+
+bool gcmp_dir_is_file(const struct gcmp_dir *dir, const char **name) {
+    if (dir->only != NULL && name != NULL) {
+        *name = dir->only;
+    }
+    return dir->only != NULL;
+}
+
+enum gcmp_dir_kind gcmp_dir_kind(struct gcmp_dir *dir, const char *name) {
+    if (gcmp_dir_name_fault(name, strlen(name)) != NULL) {
+        return GCMP_DIR_ABSENT;
+    }
+    int fd = open_name(dir, name);
+    if (fd < 0) {
+        return errno == ENOENT || errno == ENOTDIR ? GCMP_DIR_ABSENT : GCMP_DIR_OTHER;
+    }
+    struct stat info;
+    bool known = fstat(fd, &info) == 0;
+    close(fd);
+    if (known && S_ISREG(info.st_mode)) {
+        return GCMP_DIR_FILE;
+    }
+    return known && S_ISDIR(info.st_mode) ? GCMP_DIR_FOLDER : GCMP_DIR_OTHER;
+}
+
+bool gcmp_dir_has_file(struct gcmp_dir *dir, const char *name) {
+    return gcmp_dir_kind(dir, name) == GCMP_DIR_FILE;
+}
+
+bool gcmp_dir_has_dir(struct gcmp_dir *dir, const char *name) {
+    return gcmp_dir_kind(dir, name) == GCMP_DIR_FOLDER;
+}
+
+/* Names while they are collected. */
+struct name_list {
+    char **names;
+    size_t count, capacity, limit;
+};
+
+static enum gradcmp_status add_name(struct name_list *list, const char *name,
+                                    struct gradcmp_error *error) {
+    if (list->count == list->limit) {
+        GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "more than %zu entries in the directory",
+                  list->limit);
+    }
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity == 0 ? 32 : 2 * list->capacity;
+        size_t bytes;
+        char **moved =
+            gcmp_mul_size(capacity, sizeof *moved, &bytes) ? realloc(list->names, bytes) : NULL;
+        if (moved == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        list->names = moved;
+        list->capacity = capacity;
+    }
+    list->names[list->count] = strdup(name);
+    if (list->names[list->count] == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    list->count++;
+    return GRADCMP_OK;
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Collect the entries of an open folder; takes over `fd`. */
+static enum gradcmp_status collect_names(const struct gcmp_dir *dir, const char *sub, int fd,
+                                         struct name_list *list, struct gradcmp_error *error) {
+    DIR *stream = fdopendir(fd);
+    if (stream == NULL) {
+        int code = errno;
+        close(fd);
+        return fail_errno(dir, sub, code, error);
+    }
+    enum gradcmp_status status = GRADCMP_OK;
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(stream);
+        if (entry == NULL) {
+            status = errno == 0 ? GRADCMP_OK : fail_errno(dir, sub, errno, error);
+            break;
+        }
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
+            continue;
+        }
+        status = add_name(list, entry->d_name, error);
+        if (status != GRADCMP_OK) {
+            gcmp_error_add_path(error, dir->path);
+            break;
+        }
+    }
+    closedir(stream);
+    return status;
+}
+
+enum gradcmp_status gcmp_dir_list(struct gcmp_dir *dir, const char *sub, size_t limit,
+                                  char ***names, size_t *count, struct gradcmp_error *error) {
+    *names = NULL;
+    *count = 0;
+    struct name_list list = {NULL, 0, 0, limit};
+    enum gradcmp_status status;
+    if (dir->only != NULL && sub[0] == '\0') {
+        status = add_name(&list, dir->only, error);
+    } else {
+        const char *fault = sub[0] == '\0' ? NULL : gcmp_dir_name_fault(sub, strlen(sub));
+        if (fault != NULL) {
+            GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, dir->path, GRADCMP_NO_OFFSET,
+                         "name \"%.200s\" %s", sub, fault);
+        }
+        int fd = open_name(dir, sub[0] == '\0' ? "." : sub);
+        if (fd < 0) {
+            return fail_errno(dir, sub[0] == '\0' ? NULL : sub, errno, error);
+        }
+        status = collect_names(dir, sub, fd, &list, error);
+    }
+    if (status != GRADCMP_OK) {
+        gcmp_dir_free_names(list.names, list.count);
+        return status;
+    }
+    if (list.count > 0) {
+        qsort(list.names, list.count, sizeof *list.names, compare_names);
+    }
+    *names = list.names;
+    *count = list.count;
+    return GRADCMP_OK;
+}
+
+void gcmp_dir_free_names(char **names, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        free(names[i]);
+    }
+    free(names);
+}
+
+static enum gradcmp_status grow_files(struct gcmp_dir *dir, struct gradcmp_error *error) {
+    if (dir->file_count < dir->file_capacity) {
+        return GRADCMP_OK;
+    }
+    if (dir->file_count > UINT32_MAX / 2) {
+        GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "more than %u files", UINT32_MAX / 2);
+    }
+    uint32_t capacity = dir->file_capacity == 0 ? 16 : 2 * dir->file_capacity;
+    size_t bytes;
+    struct gcmp_file *moved =
+        gcmp_mul_size(capacity, sizeof *moved, &bytes) ? realloc(dir->files, bytes) : NULL;
+    if (moved == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    dir->files = moved;
+    dir->file_capacity = capacity;
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_dir_name_file(const struct gcmp_dir *dir, const char *name,
+                                       size_t name_bytes, struct gcmp_file *file,
+                                       struct gradcmp_error *error) {
+    size_t prefix = dir->only != NULL ? (size_t)(dir->only - dir->path) : strlen(dir->path);
+    bool slash = dir->only == NULL && (prefix == 0 || dir->path[prefix - 1] != '/');
+    size_t total;
+    if (!gcmp_add_size(prefix + slash, name_bytes, &total) || !gcmp_add_size(total, 1, &total) ||
+        (file->path = malloc(total)) == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    memcpy(file->path, dir->path, prefix);
+    if (slash) {
+        file->path[prefix++] = '/';
+    }
+    memcpy(file->path + prefix, name, name_bytes);
+    file->path[prefix + name_bytes] = '\0';
+    file->name = file->path + prefix;
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_dir_add(struct gcmp_dir *dir, const char *name, size_t name_bytes,
+                                 uint32_t *file, struct gradcmp_error *error) {
+    size_t known;
+    if (gcmp_map_find(&dir->names, name, name_bytes, &known)) {
+        *file = (uint32_t)known;
+        return GRADCMP_OK;
+    }
+    const char *fault = gcmp_dir_name_fault(name, name_bytes);
+    if (fault != NULL) {
+        GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT, "file name \"%.*s\" %s",
+                  name_bytes > 200 ? 200 : (int)name_bytes, name, fault);
+    }
+    GCMP_TRY(grow_files(dir, error));
+    struct gcmp_file added = {.fd = -1};
+    GCMP_TRY(gcmp_dir_name_file(dir, name, name_bytes, &added, error));
+    struct gcmp_opened opened;
+    enum gradcmp_status status = gcmp_dir_open_regular(dir, added.name, &opened, error);
+    if (status == GRADCMP_OK) {
+        close(opened.fd);
+        added.bytes = (uint64_t)opened.info.st_size;
+        added.device = opened.info.st_dev;
+        added.inode = opened.info.st_ino;
+        if (gcmp_map_add(&dir->names, added.name, name_bytes, dir->file_count, NULL) ==
+            GCMP_MAP_NO_MEMORY) {
+            status = gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
+                                    "out of memory");
+        }
+    }
+    if (status != GRADCMP_OK) {
+        free(added.path);
+        return status;
+    }
+    *file = dir->file_count;
+    dir->files[dir->file_count++] = added;
+    return GRADCMP_OK;
+}
+
+uint32_t gcmp_dir_file_count(const struct gcmp_dir *dir) {
+    return dir->file_count;
+}
+
+const char *gcmp_dir_file_name(const struct gcmp_dir *dir, uint32_t file) {
+    return dir->files[file].name;
+}
+
+const char *gcmp_dir_file_path(const struct gcmp_dir *dir, uint32_t file) {
+    return dir->files[file].path;
+}
+
+uint64_t gcmp_dir_file_bytes(const struct gcmp_dir *dir, uint32_t file) {
+    return dir->files[file].bytes;
+}

@@ -1,0 +1,207 @@
+/* Reading registered files: positioned reads over a bounded pool of descriptors. */
+#include "base/dir_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+
+/* The largest single read; the system's own limit is just under 2 GiB. */
+enum { MAX_READ_BYTES = 1 << 30 };
+
+/* Close the idle descriptor that was used longest ago; false when none is idle. Lock held. */
+static bool evict_one(struct gcmp_dir *dir) {
+    unsigned oldest = dir->open_count;
+    for (unsigned i = 0; i < dir->open_count; i++) {
+        const struct gcmp_file *file = &dir->files[dir->open_files[i]];
+        if (file->users == 0 && (oldest == dir->open_count ||
+                                 file->last_use < dir->files[dir->open_files[oldest]].last_use)) {
+            oldest = i;
+        }
+    }
+    if (oldest == dir->open_count) {
+        return false;
+    }
+    struct gcmp_file *file = &dir->files[dir->open_files[oldest]];
+    close(file->fd);
+    file->fd = -1;
+    dir->open_files[oldest] = dir->open_files[--dir->open_count];
+    return true;
+}
+
+/* Open a registered file again; it must still be the one that was registered. */
+static enum gradcmp_status reopen(const struct gcmp_dir *dir, const struct gcmp_file *file,
+                                  struct gcmp_opened *out, struct gradcmp_error *error) {
+    GCMP_TRY(gcmp_dir_open_regular(dir, file->name, out, error));
+    if (out->info.st_dev != file->device || out->info.st_ino != file->inode ||
+        (uint64_t)out->info.st_size != file->bytes) {
+        close(out->fd);
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_IO, file->path, GRADCMP_NO_OFFSET,
+                     "changed while being read");
+    }
+    return GRADCMP_OK;
+}
+
+/* Open `file` for the pool without holding the lock during the system call. Lock held on entry and
+ * on return. Sets *again where descriptors ran out and one of ours may come free. */
+static enum gradcmp_status open_for_pool(struct gcmp_dir *dir, struct gcmp_file *file, bool *again,
+                                         struct gradcmp_error *error) {
+    file->opening = true;
+    dir->opening_count++;
+    pthread_mutex_unlock(&dir->lock);
+    struct gcmp_opened opened;
+    enum gradcmp_status status = reopen(dir, file, &opened, error);
+    bool ran_out = opened.code == EMFILE || opened.code == ENFILE;
+    pthread_mutex_lock(&dir->lock);
+    file->opening = false;
+    dir->opening_count--;
+    pthread_cond_broadcast(&dir->changed);
+    if (status == GRADCMP_OK) {
+        file->fd = opened.fd;
+        dir->open_files[dir->open_count++] = (uint32_t)(file - dir->files);
+    } else if (ran_out && dir->open_count > 0) {
+        dir->open_limit = dir->open_count; /* the process has no more to give: live with these */
+        *again = true;
+    }
+    return status;
+}
+
+/* Get a descriptor of a file; it stays open until release_fd. */
+static enum gradcmp_status acquire_fd(struct gcmp_dir *dir, uint32_t index, int *fd,
+                                      struct gradcmp_error *error) {
+    struct gcmp_file *file = &dir->files[index];
+    enum gradcmp_status status = GRADCMP_OK;
+    pthread_mutex_lock(&dir->lock);
+    while (file->fd < 0) {
+        if (file->opening) {
+            pthread_cond_wait(&dir->changed, &dir->lock);
+            continue;
+        }
+        if (dir->open_count + dir->opening_count >= dir->open_limit && !evict_one(dir)) {
+            pthread_cond_wait(&dir->changed, &dir->lock);
+            continue;
+        }
+        bool again = false;
+        status = open_for_pool(dir, file, &again, error);
+        if (status != GRADCMP_OK && !again) {
+            break;
+        }
+        status = GRADCMP_OK;
+    }
+    if (status == GRADCMP_OK) {
+        file->users++;
+        file->last_use = ++dir->clock;
+        *fd = file->fd;
+    }
+    pthread_mutex_unlock(&dir->lock);
+    return status;
+}
+
+static void release_fd(struct gcmp_dir *dir, uint32_t index) {
+    pthread_mutex_lock(&dir->lock);
+    if (--dir->files[index].users == 0) {
+        pthread_cond_broadcast(&dir->changed);
+    }
+    pthread_mutex_unlock(&dir->lock);
+}
+
+/* Read until `count` bytes are there; *got tells how many are, -1 with errno on failure. */
+static int read_fully(int fd, uint64_t offset, unsigned char *buffer, size_t count, size_t *got) {
+    *got = 0;
+    while (*got < count) {
+        size_t want = count - *got < MAX_READ_BYTES ? count - *got : MAX_READ_BYTES;
+        ssize_t done = pread(fd, buffer + *got, want, (off_t)(offset + *got));
+        if (done < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            return -1;
+        }
+        if (done == 0) {
+            break;
+        }
+        *got += (size_t)done;
+    }
+    return 0;
+}
+
+enum gradcmp_status gcmp_dir_read(struct gcmp_dir *dir, uint32_t file, uint64_t offset,
+                                  void *buffer, size_t count, struct gradcmp_error *error) {
+    const char *path = dir->files[file].path;
+    uint64_t bytes = dir->files[file].bytes;
+    uint64_t end;
+    if (!gcmp_add_u64(offset, count, &end) || end > bytes) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, path, offset > bytes ? offset : bytes,
+                     "truncated: %zu bytes expected at byte %llu, the file ends at byte %llu",
+                     count, (unsigned long long)offset, (unsigned long long)bytes);
+    }
+    int fd = -1;
+    GCMP_TRY(acquire_fd(dir, file, &fd, error));
+    size_t got;
+    int result = read_fully(fd, offset, buffer, count, &got);
+    int code = errno;
+    release_fd(dir, file);
+    if (result < 0) {
+        GCMP_FAIL_AT(error, gcmp_dir_status(code), path, offset + got, "read: %s",
+                     gcmp_dir_reason(code));
+    }
+    if (got < count) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, path, offset + got,
+                     "truncated while being read: %llu bytes expected, the file ends at byte %llu",
+                     (unsigned long long)bytes, (unsigned long long)(offset + got));
+    }
+    return GRADCMP_OK;
+}
+
+/* Read an open file of known size into new memory. */
+static enum gradcmp_status slurp_fd(const char *path, int fd, size_t count, unsigned char **bytes,
+                                    struct gradcmp_error *error) {
+    size_t total;
+    unsigned char *buffer = gcmp_add_size(count, 1, &total) ? malloc(total) : NULL;
+    if (buffer == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    size_t got;
+    if (read_fully(fd, 0, buffer, count, &got) < 0) {
+        int code = errno;
+        free(buffer);
+        GCMP_FAIL_AT(error, gcmp_dir_status(code), path, got, "read: %s", gcmp_dir_reason(code));
+    }
+    if (got < count) {
+        free(buffer);
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, path, got,
+                     "truncated while being read: %zu bytes expected", count);
+    }
+    buffer[count] = '\0';
+    *bytes = buffer;
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_dir_slurp(struct gcmp_dir *dir, const char *name, uint64_t limit,
+                                   unsigned char **bytes, size_t *count,
+                                   struct gradcmp_error *error) {
+    const char *fault = gcmp_dir_name_fault(name, strlen(name));
+    if (fault != NULL) {
+        GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT, "file name \"%.200s\" %s", name, fault);
+    }
+    struct gcmp_file file = {.fd = -1};
+    GCMP_TRY(gcmp_dir_name_file(dir, name, strlen(name), &file, error));
+    struct gcmp_opened opened;
+    enum gradcmp_status status;
+    GCMP_TRY_OUT(gcmp_dir_open_regular(dir, file.name, &opened, error));
+    uint64_t size = (uint64_t)opened.info.st_size;
+    if (size > limit || size >= SIZE_MAX) {
+        status = gcmp_error_set(error, GRADCMP_ERROR_LIMIT, file.path, GRADCMP_NO_OFFSET,
+                                "%llu bytes, at most %llu are read", (unsigned long long)size,
+                                (unsigned long long)limit);
+    } else {
+        *count = (size_t)size;
+        status = slurp_fd(file.path, opened.fd, *count, bytes, error);
+    }
+    close(opened.fd);
+out:
+    free(file.path);
+    return status;
+}
