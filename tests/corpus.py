@@ -1,0 +1,670 @@
+"""Run gradcmp over sample checkpoints and compare what it says with what is known to be true.
+
+    corpus.py --program PATH --corpus DIR [--set NAME]...     the whole corpus (YAML manifests)
+    corpus.py --program PATH --shipped DIR                    the samples in tests/data (JSON)
+
+A set is a function that yields cases; a case is a name and a function that returns a list of
+complaints, empty when all is well, or raises Skip. To add a set: write such a generator and put it
+into SETS. What a case may expect of the program is in README.md and in the manifests.
+"""
+import argparse
+import hashlib
+import json
+import math
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+
+EXIT_CONSISTENT, EXIT_DIFFERENT, EXIT_TROUBLE = 0, 1, 2
+NORM_TOLERANCE = 1e-12  # relative, against norms computed in binary64 by other code
+REL_TOLERANCE = 1e-6
+EPS = {"bf16": 2.0**-7, "fp16": 2.0**-10, "fp32": 2.0**-23}
+GROWTH, CAP = 1.03, 0.25
+TIMEOUT_SECONDS = 60
+HOSTILE_SECONDS, HOSTILE_BYTES = 10, 256 << 20
+
+# What this version reads. A sample of another kind is skipped, and counted as such.
+MEGATRON_LAYOUTS = {"fully_sharded_model_space", "fully_reshardable"}
+BUCKET_LAYOUTS = {"dp_reshardable", "dp_zero_gather_scatter"}
+HOSTILE_KINDS = {"dcp", "dir"}
+TORCH_FORMATS = set()
+NPU_FORMATS = set()
+READS_WGRADS = False
+
+
+class Skip(Exception):
+    """The sample is of a kind that this version does not read."""
+
+
+class Program:
+    """The program under test."""
+
+    def __init__(self, path):
+        self.path = os.path.abspath(path)
+
+    def run(self, *arguments, limited=False):
+        """Run it; the result has returncode, stdout, stderr (bytes) and peak_bytes."""
+
+        def limit():
+            # A runaway allocation must fail here, not take the machine down. Sanitizers reserve
+            # terabytes of addresses, so this bounds the core, not the address space.
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            process = subprocess.Popen(
+                [self.path, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                preexec_fn=limit if limited else None)
+            seconds = HOSTILE_SECONDS if limited else TIMEOUT_SECONDS
+            result = subprocess.CompletedProcess(arguments, None)
+            result.timed_out = not wait_seconds(process, seconds)
+            result.peak_bytes = process.usage.ru_maxrss * 1024 if process.usage else 0
+            result.returncode = process.code
+            for name, stream in (("stdout", out), ("stderr", err)):
+                stream.seek(0)
+                setattr(result, name, stream.read())
+        return result
+
+    def compare(self, *paths, options=()):
+        """Return (exit code, document or None, complaint or None)."""
+        result = self.run("compare", "--json", "-", "--quiet", *options, *paths)
+        return self.document(result)
+
+    def list_tensors(self, path, options=()):
+        result = self.run("ls", "--stats", "--json", *options, path)
+        return self.document(result)
+
+    @staticmethod
+    def document(result):
+        if result.timed_out:
+            return None, None, "no end after %d s" % TIMEOUT_SECONDS
+        if result.returncode < 0:
+            return result.returncode, None, "killed by signal %d" % -result.returncode
+        text = result.stderr.decode("utf-8", "replace").strip()
+        try:
+            return result.returncode, json.loads(result.stdout), text or None
+        except ValueError:
+            return result.returncode, None, text or "no JSON on standard output"
+
+
+def wait_seconds(process, seconds):
+    """Wait, keep the resource usage; kill and return False when it takes too long."""
+    import signal
+    import time
+
+    process.usage = None
+    deadline = time.monotonic() + seconds
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.usage = usage
+            process.code = os.waitstatus_to_exitcode(status)
+            process.returncode = process.code
+            return True
+        if time.monotonic() > deadline:
+            os.kill(process.pid, signal.SIGKILL)
+            _, status, process.usage = os.wait4(process.pid, 0)
+            process.code = process.returncode = os.waitstatus_to_exitcode(status)
+            return False
+        time.sleep(0.002)
+
+
+# ---------------------------------------------------------------- what is known of a Megatron case
+
+
+def number(value):
+    """A figure of a report or of a truth file; strings stand for what is not finite."""
+    return float(value) if isinstance(value, (int, float, str)) else math.nan
+
+
+def layer_of(name, layers):
+    if name.startswith("decoder.layers."):
+        return int(name.split(".")[2]) + 1
+    return 0 if name.startswith("embedding.") else layers + 1
+
+
+def bound_of(name, case, base):
+    """The bound of DESIGN: of two compute types the coarser."""
+    eps = max(EPS[case["dtype"]["param"]], EPS[base["dtype"]["param"]])
+    k = 32 if eps == EPS["fp32"] else 4
+    layers = base["model"]["layers"]
+    return min(k * GROWTH ** (layers + 1 - layer_of(name, layers)) * eps, CAP)
+
+
+def over(rel, bound):
+    return math.isnan(rel) or rel > bound
+
+
+def true_onset(case, base, truth):
+    layers = base["model"]["layers"]
+    hit = [layer_of(name, layers) for name, row in truth["parameters"].items()
+           if over(number(row["rel_diff"]), bound_of(name, case, base))]
+    return max(hit, default=None)
+
+
+def close(value, expected, tolerance):
+    return abs(value - expected) <= tolerance * abs(expected)
+
+
+class Megatron:
+    """Checkpoints of one manifest with their truth."""
+
+    def __init__(self, program, folder, checkpoints, truth_of):
+        self.program = program
+        self.folder = folder
+        self.by_name = {case["name"]: case for case in checkpoints}
+        self.truth_of = truth_of
+
+    def path(self, case):
+        return os.path.join(self.folder, case["path"])
+
+    def base(self, case):
+        return self.by_name[case["base"] or case["name"]]
+
+    def named(self):
+        return [c for c in self.by_name.values() if c["optimizer_format"] in MEGATRON_LAYOUTS]
+
+    def against_base(self):
+        """Each case against its base: verdict, onset and every figure."""
+        for case in self.named():
+            if case["base"]:
+                yield case["name"], lambda case=case: self.judge(case)
+
+    def judge(self, case):
+        base = self.base(case)
+        code, document, complaint = self.program.compare(self.path(base), self.path(case))
+        if document is None:
+            return ["exit %s: %s" % (code, complaint)]
+        candidate = document["candidates"][0]
+        wrong = []
+        expected = "consistent" if case["expect"] == "pass" else "inconsistent"
+        if candidate["verdict"] != expected or document["verdict"] != expected:
+            wrong.append("verdict %s, expected %s" % (candidate["verdict"], expected))
+        if code != (EXIT_CONSISTENT if expected == "consistent" else EXIT_DIFFERENT):
+            wrong.append("exit code %s" % code)
+        wrong += self.figures(case, base, candidate)
+        wrong += self.onset(case, base, candidate)
+        if case["expect"] == "pass":
+            flagged = [p["name"] for p in candidate["parameters"] if p["verdict"] != "pass"]
+            if flagged:
+                wrong.append("not pass in a good pair: %s" % ", ".join(flagged[:3]))
+        return wrong
+
+    def figures(self, case, base, candidate):
+        wrong = []
+        truth_a = self.truth_of(base["name"])["parameters"]
+        truth_b = self.truth_of(case["name"])["parameters"]
+        rows = {row["name"]: row for row in candidate["parameters"]}
+        if set(rows) != set(truth_b):
+            wrong.append("parameters differ from truth: %s" % sorted(set(rows) ^ set(truth_b))[:3])
+        for name in sorted(set(rows) & set(truth_b)):
+            row, a, b = rows[name], truth_a[name], truth_b[name]
+            pairs = [("norm_a", number(a["norm"]), NORM_TOLERANCE),
+                     ("norm_b", number(b["norm"]), NORM_TOLERANCE),
+                     ("rel", number(b["rel_diff"]), REL_TOLERANCE),
+                     ("bound", bound_of(name, case, base), NORM_TOLERANCE)]
+            for key, expected, tolerance in pairs:
+                if math.isnan(expected):  # what is not finite is left out of the sums
+                    if row["verdict"] != "nonfinite":
+                        wrong.append("%s: %s, expected nonfinite" % (name, row["verdict"]))
+                elif not close(number(row[key]), expected, tolerance):
+                    wrong.append("%s: %s %s, truth %.17g" % (name, key, row[key], expected))
+            if row["shape"] != b["shape"]:
+                wrong.append("%s: shape %s, truth %s" % (name, row["shape"], b["shape"]))
+        return wrong
+
+    def onset(self, case, base, candidate):
+        onset = candidate["onset"]["layer"] if candidate["onset"] else None
+        factor = candidate["summary"]["common_factor"]
+        bug = case["bug"] or {}
+        if bug.get("kind") == "loss_scale":
+            if factor is None or not close(number(factor), bug["factor"], 0.02):
+                return ["common factor %s, expected %s" % (factor, bug["factor"])]
+            return [] if onset is None else ["onset %s of a common factor" % onset]
+        wrong = [] if factor is None else ["claims a common factor %s" % factor]
+        expected = true_onset(case, base, self.truth_of(case["name"]))
+        if onset != expected:
+            wrong.append("onset %s, expected %s" % (onset, expected))
+        return wrong
+
+    def listings(self):
+        """`ls --stats` of each case: norms, and the shapes up to the padding of the vocabulary."""
+        for case in self.named():
+            yield case["name"], lambda case=case: self.listing(case)
+
+    def listing(self, case):
+        code, document, complaint = self.program.list_tensors(
+            self.path(case), ("--state", "exp_avg"))
+        if document is None or code != 0:
+            return ["exit %s: %s" % (code, complaint)]
+        rows = {t["name"]: t for t in document["tensors"] if t["state"] == "exp_avg"}
+        truth = self.truth_of(case["name"])["parameters"]
+        wrong = []
+        if set(rows) != set(truth):
+            wrong.append("tensors differ from truth: %s" % sorted(set(rows) ^ set(truth))[:3])
+        for name in sorted(set(rows) & set(truth)):
+            shape = list(truth[name]["shape"])
+            of_vocabulary = shape[0] == case["vocab"]["real"] and "layers" not in name
+            if of_vocabulary:
+                shape[0] = case["vocab"]["padded"]
+            if rows[name]["shape"] != shape:
+                wrong.append("%s: shape %s, expected %s" % (name, rows[name]["shape"], shape))
+            expected, norm = number(truth[name]["norm"]), number(rows[name]["norm"])
+            if of_vocabulary and (case["bug"] or {}).get("kind") == "pad_garbage":
+                if not norm > expected:  # truth leaves the garbage out, a listing does not
+                    wrong.append("%s: norm %s without the padding rows" % (name, norm))
+            elif not (math.isnan(expected) or close(norm, expected, NORM_TOLERANCE)):
+                wrong.append("%s: norm %s, truth %.17g" % (name, norm, expected))
+        return wrong
+
+    def families(self):
+        """Each checkpoint as the baseline of all others of its run family."""
+        families = {}
+        for case in self.named():
+            families.setdefault(case["base"] or case["name"], []).append(case)
+        for members in families.values():
+            for baseline in members:
+                others = [c for c in members if c is not baseline]
+                if others:
+                    yield baseline["name"], lambda b=baseline, o=others: self.family(b, o)
+
+    def family(self, baseline, others):
+        code, document, complaint = self.program.compare(
+            self.path(baseline), *[self.path(c) for c in others])
+        if document is None:
+            return ["exit %s: %s" % (code, complaint)]
+        wrong = []
+        if code not in (EXIT_CONSISTENT, EXIT_DIFFERENT):
+            wrong.append("exit code %s" % code)
+        for case, candidate in zip(others, document["candidates"]):
+            good = case["expect"] == baseline["expect"] == "pass"
+            allowed = ("consistent",) if good else ("consistent", "inconsistent")
+            if candidate["verdict"] not in allowed:
+                wrong.append("%s: verdict %s" % (case["name"], candidate["verdict"]))
+            elif self.same_values(baseline, case):
+                wrong += ["%s: %s" % (case["name"], text) for text in not_identical(candidate)]
+        return wrong
+
+    def same_values(self, one, two):
+        """Whether truth says that both hold the same gradients, to the last bit."""
+        if "pad_garbage" in ((one["bug"] or {}).get("kind"), (two["bug"] or {}).get("kind")):
+            pass  # the rows of the true vocabulary count, not the padding
+        rows = [self.truth_of(c["name"])["parameters"] for c in (one, two)]
+        if one["base"] is None or two["base"] is None:
+            other = rows[1] if one["base"] is None else rows[0]
+            return all(row["rel_diff"] == 0 for row in other.values())
+        return rows[0] == rows[1] and one["expect"] == two["expect"] == "pass"
+
+    def threads(self):
+        """The same bytes of JSON for one thread and for two."""
+        for case in self.named():
+            if case["base"]:
+                yield case["name"], lambda case=case: self.same_bytes(case)
+
+    def same_bytes(self, case):
+        paths = (self.path(self.base(case)), self.path(case))
+        runs = [self.program.run("compare", "--json", "-", "--quiet", "--threads", str(n), *paths)
+                for n in (1, 2)]
+        if runs[0].stdout != runs[1].stdout or runs[0].returncode != runs[1].returncode:
+            return ["1 and 2 threads give different JSON"]
+        return [] if runs[0].stdout else ["no JSON"]
+
+    def refusals(self):
+        """Layouts that are not read yet: one line, exit 2, and the name of a way out."""
+        for case in self.by_name.values():
+            if case["optimizer_format"] in MEGATRON_LAYOUTS:
+                continue
+            yield case["name"], lambda case=case: self.refusal(case)
+
+    def refusal(self, case):
+        if case["optimizer_format"] not in BUCKET_LAYOUTS:
+            raise Skip
+        result = self.program.run("compare", self.path(self.by_name["s_base"]), self.path(case))
+        back = self.program.run("compare", self.path(case), self.path(self.by_name["s_base"]))
+        wrong = []
+        for run in (result, back):
+            text = (run.stdout + run.stderr).decode("utf-8", "replace")
+            if run.returncode != EXIT_TROUBLE:
+                wrong.append("exit code %s" % run.returncode)
+            if "--dist-ckpt-optim-fully-reshardable" not in text:
+                wrong.append("does not name --dist-ckpt-optim-fully-reshardable: %s" % text.strip())
+        return wrong
+
+
+def not_identical(candidate):
+    """Complaints about a pair that holds the same values."""
+    wrong = []
+    for row in candidate["parameters"]:
+        finite = row["nonfinite_a"] == 0 and row["nonfinite_b"] == 0
+        if finite and (number(row["rel"]) != 0 or row["norm_a"] != row["norm_b"]):
+            wrong.append("%s: rel %s, norms %s %s of the same values" %
+                         (row["name"], row["rel"], row["norm_a"], row["norm_b"]))
+    if candidate["summary"]["norm_a"] != candidate["summary"]["norm_b"]:
+        wrong.append("global norms of the same values differ")
+    return wrong
+
+
+# ------------------------------------------------------------------------------- other manifests
+
+
+def judge_verdict(program, baseline, candidate, expect, options=()):
+    """The verdict and exit code that a manifest's word stands for."""
+    words = {"pass": "consistent", "match": "consistent", "fail": "inconsistent",
+             "differ": "inconsistent"}
+    code, document, complaint = program.compare(baseline, candidate, options=options)
+    if expect not in words:
+        return [] if code == EXIT_TROUBLE else ["exit code %s, expected 2" % code]
+    if document is None:
+        return ["exit %s: %s" % (code, complaint)]
+    if document["verdict"] != words[expect]:
+        return ["verdict %s, expected %s" % (document["verdict"], words[expect])]
+    expected_code = EXIT_CONSISTENT if words[expect] == "consistent" else EXIT_DIFFERENT
+    return [] if code == expected_code else ["exit code %s" % code]
+
+
+def check_hashes(program, path, state, truth):
+    """`ls --stats --as float32` against the SHA-256 of {name: {"sha256", "shape"}}."""
+    code, document, complaint = program.list_tensors(
+        path, ("--state", state, "--as", "float32"))
+    if document is None or code != 0:
+        return ["exit %s: %s" % (code, complaint)]
+    rows = {t["name"]: t for t in document["tensors"] if t["state"] == state}
+    wrong = []
+    for name, row in truth.items():
+        if name not in rows:
+            wrong.append("%s is not listed" % name)
+        elif rows[name]["shape"] != row["shape"]:
+            wrong.append("%s: shape %s" % (name, rows[name]["shape"]))
+        elif row["sha256"] and rows[name]["sha256"] != row["sha256"]:
+            wrong.append("%s: other values than truth" % name)
+    return wrong
+
+
+def load_yaml(path):
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    with open(path, encoding="utf-8") as stream:
+        return yaml.load(stream, Loader=loader)
+
+
+def load_json(path):
+    with open(path, encoding="utf-8") as stream:
+        return json.load(stream)
+
+
+def torch_set(program, corpus):
+    folder = os.path.join(corpus, "torch")
+    manifest = load_yaml(os.path.join(folder, "manifest.yaml"))
+    formats = {item["name"]: item["format"] for item in manifest["items"]}
+
+    def readable(*names):
+        if not all(formats[name] in TORCH_FORMATS for name in names):
+            raise Skip
+
+    def values(item):
+        readable(item["name"])
+        truth = load_json(os.path.join(folder, item["truth"]))
+        if truth["quantity"] != "exp_avg":
+            raise Skip
+        return check_hashes(program, os.path.join(folder, item["path"]), "exp_avg",
+                            truth["params"])
+
+    def pair(row):
+        readable(row["a"], row["b"])
+        paths = {item["name"]: os.path.join(folder, item["path"]) for item in manifest["items"]}
+        return judge_verdict(program, paths[row["a"]], paths[row["b"]], row["expect"])
+
+    for item in manifest["items"]:
+        yield item["name"], lambda item=item: values(item)
+    for row in manifest["pairs"]:
+        yield "%s %s" % (row["a"], row["b"]), lambda row=row: pair(row)
+
+
+def npu_set(program, corpus):
+    folder = os.path.join(corpus, "npu")
+    checkpoints = load_yaml(os.path.join(folder, "manifest.yaml"))["checkpoints"]
+    paths = {c["name"]: os.path.join(folder, c["path"]) for c in checkpoints}
+
+    def judge(case):
+        if case["optimizer_format"] not in NPU_FORMATS:
+            raise Skip
+        return judge_verdict(program, paths[case["base"]], paths[case["name"]], case["expect"])
+
+    for case in checkpoints:
+        if case["base"]:
+            yield case["name"], lambda case=case: judge(case)
+
+
+def wgrads_set(program, corpus):
+    folder = os.path.join(corpus, "megatron_wgrads")
+    dumps = load_yaml(os.path.join(folder, "manifest.yaml"))["dumps"]
+    paths = {d["name"]: os.path.join(folder, d["path"]) for d in dumps}
+
+    def judge(dump):
+        if not READS_WGRADS:
+            raise Skip
+        return judge_verdict(program, paths[dump["base"]], paths[dump["name"]], dump["expect"])
+
+    for dump in dumps:
+        if dump["base"]:
+            yield dump["name"], lambda dump=dump: judge(dump)
+
+
+# --------------------------------------------------------------------------------- hostile input
+
+
+class Hostile:
+    """Damaged and malicious files: what comes of each is stated by a word of the manifest."""
+
+    def __init__(self, program, folder, scratch):
+        self.program, self.folder, self.scratch = program, folder, scratch
+
+    def check(self, item):
+        if item["kind"] not in HOSTILE_KINDS:
+            raise Skip
+        top = item["path"].split("/")[0]
+        place = tempfile.mkdtemp(dir=self.scratch)
+        for side in ("a", "b"):
+            os.mkdir(os.path.join(place, side))
+            source = os.path.join(self.folder, top)
+            if os.path.exists(source):
+                shutil.copytree(source, os.path.join(place, side, top), symlinks=True)
+        for step in item.get("setup", ()):
+            for side in ("a", "b"):
+                prepare(step, os.path.join(place, side, step["path"]))
+        a, b = (os.path.join(place, side, item["path"]) for side in "ab")
+        runs = [self.program.run("ls", "--stats", "--json", a, limited=True),
+                self.program.run("compare", "--threads", "2", a, b, limited=True)]
+        wrong = [text for run in runs for text in always(run)]
+        wrong += getattr(self, item["expect"])(item, runs)
+        if os.path.exists("gradcmp_was_tricked") or find(place, "gradcmp_was_tricked"):
+            wrong.append("something in the file was executed")
+        return wrong
+
+    def error(self, item, runs):
+        wrong = []
+        for run in runs:
+            wrong += refused(item, run)
+        return wrong
+
+    def ok(self, item, runs):
+        if runs[0].returncode != 0:
+            return ["exit %s: %s" % (runs[0].returncode, first_line(runs[0].stderr))]
+        path = runs[0].args[-1]
+        return check_keys(self.program, path, item["values"])
+
+    def ok_or_error(self, item, runs):
+        """A clean refusal, or a load; whether values are right is known only of valid items."""
+        return [text for run in runs if run.returncode not in (0, 1)
+                for text in refused(item, run)]
+
+    refuse_or_ignore = ok_or_error
+
+
+def prepare(step, path):
+    if step["op"] == "mkfifo":
+        os.mkfifo(path)
+    elif step["op"] == "mkdir":
+        os.makedirs(path, exist_ok=True)
+    elif step["op"] == "chmod":
+        if os.geteuid() == 0:  # the superuser reads files of mode 000 all the same
+            raise Skip
+        os.chmod(path, int(step["mode"], 8))
+    else:
+        raise ValueError("unknown step %s" % step["op"])
+
+
+def find(folder, name):
+    return any(name in files for _, _, files in os.walk(folder))
+
+
+def first_line(text):
+    return (text.decode("utf-8", "replace").splitlines() or [""])[0]
+
+
+def always(run):
+    wrong = []
+    if run.timed_out:
+        wrong.append("still running after %d s" % HOSTILE_SECONDS)
+    elif run.returncode < 0:
+        wrong.append("killed by signal %d" % -run.returncode)
+    if b"Sanitizer" in run.stderr or b"runtime error" in run.stderr:
+        wrong.append("sanitizer: %s" % first_line(run.stderr))
+    elif run.peak_bytes > HOSTILE_BYTES and not SANITIZED:
+        wrong.append("%d MiB of memory" % (run.peak_bytes >> 20))
+    return ["%s: %s" % (run.args[0], text) for text in wrong]
+
+
+def refused(item, run):
+    """Exit 2 with one line that names the file and, where the item says so, the byte."""
+    lines = run.stderr.decode("utf-8", "replace").splitlines()
+    wrong = []
+    if run.returncode != EXIT_TROUBLE:
+        return ["%s: exit %s instead of a refusal" % (run.args[0], run.returncode)]
+    if len(lines) != 1:
+        wrong.append("%d lines instead of one message: %s" % (len(lines), lines[:2]))
+    elif os.path.basename(item["path"].rstrip("/")) not in lines[0]:
+        wrong.append("message does not name the file: %s" % lines[0])
+    elif item.get("offset") and "byte 0x" not in lines[0]:
+        wrong.append("message does not name the byte: %s" % lines[0])
+    if b"consistent" in run.stdout:
+        wrong.append("prints a result all the same")
+    return ["%s: %s" % (run.args[0], text) for text in wrong]
+
+
+def check_keys(program, path, values):
+    """Valid items state their tensors by the key that the file uses."""
+    code, document, complaint = program.list_tensors(path, ("--as", "float32"))
+    if document is None or code != 0:
+        return ["exit %s: %s" % (code, complaint)]
+    hashes = {t["sha256"] for t in document["tensors"]}
+    return ["%s: other values than stated" % key for key, row in values.items()
+            if row["sha256"] not in hashes]
+
+
+def hostile_set(program, corpus):
+    folder = os.path.join(corpus, "hostile")
+    manifest = load_yaml(os.path.join(folder, "manifest.yaml"))
+    with tempfile.TemporaryDirectory() as scratch:
+        hostile = Hostile(program, folder, scratch)
+        for item in manifest["items"]:
+            yield item["name"], lambda item=item: hostile.check(item)
+
+
+# -------------------------------------------------------------------------------------- the sets
+
+
+def whole_corpus(program, corpus):
+    folder = os.path.join(corpus, "megatron")
+    checkpoints = load_yaml(os.path.join(folder, "manifest.yaml"))["checkpoints"]
+    cache = {}
+
+    def truth_of(name):
+        if name not in cache:
+            cache[name] = load_json(os.path.join(folder, "truth", name + ".json"))
+        return cache[name]
+
+    return Megatron(program, folder, checkpoints, truth_of)
+
+
+SETS = {
+    "megatron": lambda program, corpus: whole_corpus(program, corpus).against_base(),
+    "megatron_ls": lambda program, corpus: whole_corpus(program, corpus).listings(),
+    "megatron_families": lambda program, corpus: whole_corpus(program, corpus).families(),
+    "megatron_threads": lambda program, corpus: whole_corpus(program, corpus).threads(),
+    "megatron_refusals": lambda program, corpus: whole_corpus(program, corpus).refusals(),
+    "torch": torch_set,
+    "npu": npu_set,
+    "megatron_wgrads": wgrads_set,
+    "hostile": hostile_set,
+}
+
+
+def shipped_sets(program, folder):
+    checkpoints = load_json(os.path.join(folder, "manifest.json"))["checkpoints"]
+    truth = load_json(os.path.join(folder, "truth.json"))
+    samples = Megatron(program, folder, checkpoints, truth.__getitem__)
+    return {"against_base": samples.against_base(), "ls": samples.listings(),
+            "families": samples.families(), "threads": samples.threads(),
+            "refusals": samples.refusals()}
+
+
+def run_set(name, cases, verbose):
+    """Run the cases, print complaints and the count; return the number that failed."""
+    passed = failed = skipped = 0
+    for case, check in cases:
+        try:
+            wrong = check()
+        except Skip:
+            skipped += 1
+            continue
+        if wrong:
+            failed += 1
+            for text in wrong if verbose else wrong[:3]:
+                print("FAIL %s: %s: %s" % (name, case, text))
+            if len(wrong) > 3 and not verbose:
+                print("FAIL %s: %s: and %d more" % (name, case, len(wrong) - 3))
+        else:
+            passed += 1
+    print("%s: %d passed, %d failed" % (name, passed, failed))
+    if skipped:
+        print("%s: %d skipped (not read by this version)" % (name, skipped))
+    sys.stdout.flush()
+    return failed, passed
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Run gradcmp over sample checkpoints.")
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--corpus")
+    parser.add_argument("--shipped")
+    parser.add_argument("--set", action="append", dest="sets", help="only this set; may be repeated")
+    parser.add_argument("--verbose", action="store_true", help="print every complaint")
+    options = parser.parse_args()
+    if not os.access(options.program, os.X_OK):
+        sys.exit("corpus.py: %s: no such program; build it first" % options.program)
+    program = Program(options.program)
+    if options.shipped:
+        sets = shipped_sets(program, options.shipped)
+    elif options.corpus:
+        sets = {name: make(program, options.corpus) for name, make in SETS.items()}
+    else:
+        parser.error("say --corpus or --shipped")
+    unknown = set(options.sets or ()) - set(sets)
+    if unknown:
+        parser.error("no such set: %s" % ", ".join(sorted(unknown)))
+    counts = [run_set(name, cases, options.verbose) for name, cases in sets.items()
+              if not options.sets or name in options.sets]
+    if sum(passed for _, passed in counts) == 0:
+        sys.exit("corpus.py: nothing was run")
+    sys.exit(1 if any(failed for failed, _ in counts) else 0)
+
+
+SANITIZED = bool(os.environ.get("GRADCMP_SANITIZED"))
+
+if __name__ == "__main__":
+    main()

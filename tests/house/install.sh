@@ -1,0 +1,57 @@
+#!/bin/sh
+# Install into a scratch prefix and use what lies there as a stranger would: the program, and the
+# library from C through pkg-config (shared and static) and from CMake (shared and static).
+#   install.sh BUILD_DIR SOURCE_ROOT C_COMPILER
+set -eu
+build=$1 root=$2 cc=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+good="$root/tests/data/megatron/s_base $root/tests/data/megatron/tp2dp2"
+bad="$root/tests/data/megatron/s_base $root/tests/data/megatron/bug_double_layer1"
+
+# use NAME COMMAND...: the exit codes that a user relies on, for a good pair and for a bad one.
+use() {
+    name=$1
+    shift
+    code=0
+    # shellcheck disable=SC2086  # two paths
+    "$@" $good >"$work/out" 2>&1 || code=$?
+    [ $code = 0 ] || { echo "$name: exit $code on a good pair"; cat "$work/out"; exit 1; }
+    # shellcheck disable=SC2086
+    "$@" $bad >"$work/out" 2>&1 || code=$?
+    [ $code = 1 ] || { echo "$name: exit $code on a bad pair"; cat "$work/out"; exit 1; }
+    echo "$name: works"
+}
+
+cmake --install "$build" --prefix "$work/usr" >/dev/null
+libdir=$(dirname "$(find "$work/usr" -name libgradcmp.a)")
+use "installed program" "$work/usr/bin/gradcmp"
+
+DESTDIR=$work/dest cmake --install "$build" --prefix /opt/gradcmp >/dev/null
+use "program below DESTDIR" "$work/dest/opt/gradcmp/bin/gradcmp"
+
+export PKG_CONFIG_PATH="$libdir/pkgconfig"
+example=$root/examples/c/compare.c
+# shellcheck disable=SC2046  # flags
+$cc -std=c99 -Wall -Wextra -pedantic -Werror "$example" -o "$work/by_pkgconfig" \
+    $(pkg-config --cflags --libs gradcmp) -Wl,-rpath,"$libdir"
+use "pkg-config, shared" "$work/by_pkgconfig"
+
+# The static library alone: hide the shared one from the linker.
+mkdir "$work/static"
+cp "$libdir/libgradcmp.a" "$work/static/"
+# shellcheck disable=SC2046
+$cc -std=c99 "$example" -o "$work/by_static" -L"$work/static" \
+    $(pkg-config --cflags gradcmp) -lgradcmp $(pkg-config --static --libs-only-l --libs-only-other gradcmp) \
+    ${SANITIZER_FLAGS-}
+if readelf -d "$work/by_static" | grep -q libgradcmp; then
+    echo "pkg-config, static: still needs libgradcmp.so"
+    exit 1
+fi
+use "pkg-config, static" "$work/by_static"
+
+cmake -S "$root/examples/c" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/usr" \
+    -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="${SANITIZER_FLAGS-}" >"$work/log" 2>&1 &&
+    cmake --build "$work/cmake" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+use "find_package, shared" "$work/cmake/compare"
+use "find_package, static" "$work/cmake/compare_static"
