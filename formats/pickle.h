@@ -1,9 +1,17 @@
 /* A data-only pickle interpreter: protocols 0 to 5 become a graph of plain nodes. Nothing is
  * imported, called or executed; globals, calls and objects become inert nodes that keep their
  * arguments. Limits: input MAX_PICKLE_BYTES; work and memory proportional to the input (see
- * pickle.c). */
+ * pickle_vm.c).
+ *
+ * The graph is not a tree: the memo makes nodes shared, and lists, dicts and calls can hold
+ * themselves. Whoever walks it needs a bound on depth and on the number of visits. The functions
+ * below look at a fixed depth and never loop. */
 #ifndef GCMP_FORMATS_PICKLE_H
 #define GCMP_FORMATS_PICKLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/cursor.h"
@@ -15,23 +23,29 @@ enum gcmp_node_kind {
     GCMP_NODE_INT,
     GCMP_NODE_BIGINT, /* an integer beyond 64 bits: little-endian two's complement in `text` */
     GCMP_NODE_FLOAT,
-    GCMP_NODE_TEXT, /* UTF-8 (surrogates as "surrogatepass" writes them), may hold NUL */
-    GCMP_NODE_BYTES,
+    GCMP_NODE_TEXT,  /* UTF-8 (surrogates as "surrogatepass" writes them), may hold NUL */
+    GCMP_NODE_BYTES, /* also Python 2's str (STRING, BINSTRING, SHORT_BINSTRING): its encoding is
+                        not known */
     GCMP_NODE_TUPLE,
     GCMP_NODE_LIST,
-    GCMP_NODE_DICT, /* items: key, value, key, value ..., in order of insertion; a later equal key
-                       of text or integer replaces the value */
-    GCMP_NODE_SET,
+    GCMP_NODE_DICT,   /* items: key, value, key, value ..., in order of insertion; a later equal key
+                         of text, bytes or integer replaces the value (True is 1, as in Python; a
+                         float key is not matched with anything) */
+    GCMP_NODE_SET,    /* frozensets too; members are kept as written */
     GCMP_NODE_GLOBAL, /* text: "module name" with one space, e.g. "torch FloatStorage" */
-    GCMP_NODE_CALL,   /* REDUCE, NEWOBJ, NEWOBJ_EX, INST, OBJ: callee, args; state from BUILD; items
-                         from   APPENDS/SETITEMS on it (OrderedDict, defaultdict, ...), as in DICT or
-                         LIST */
+    GCMP_NODE_CALL,   /* REDUCE, NEWOBJ, NEWOBJ_EX, INST, OBJ: callee, args (a TUPLE; keyword
+                         arguments of NEWOBJ_EX, where there are any, as a DICT at its end); state
+                         from the last BUILD; items from APPENDS/SETITEMS on it (OrderedDict,
+                         defaultdict, ...), as in DICT or LIST */
     GCMP_NODE_PERSID  /* persistent id; callee is its value */
 };
 
+/* A node is allocated only as large as its kind needs: never copy one by value. */
 struct gcmp_node {
     enum gcmp_node_kind kind;
-    uint32_t at; /* byte in the pickle where the node was made (saturating), for messages */
+    uint32_t at; /* for messages: opcode that made the node, from the first byte of the cursor's
+                    bytes (so base_bytes + at is the byte of the file); saturating. Constants that
+                    are shared (None, True, small integers, the empty tuple): the first such. */
     union {
         int64_t integer; /* INT, BOOL */
         double number;   /* FLOAT */
@@ -41,8 +55,9 @@ struct gcmp_node {
         } text;
         struct {
             struct gcmp_node **items;
-            size_t count; /* nodes: a DICT of n pairs has 2 n */
-        } list;           /* TUPLE, LIST, DICT, SET */
+            size_t count;         /* nodes: a DICT of n pairs has 2 n */
+            uint32_t room, index; /* private to the interpreter; a TUPLE lacks them */
+        } list;                   /* TUPLE, LIST, DICT, SET */
         struct {
             struct gcmp_node *callee, *args, *state; /* args and state may be NULL */
             struct gcmp_node *contents; /* LIST or DICT node of what was appended or set, or NULL */
@@ -51,8 +66,10 @@ struct gcmp_node {
 };
 
 /* Interpret one pickle from the cursor and leave the cursor behind its STOP. All nodes live in
- * `arena`. `path` names the file in errors; offsets are the cursor's. Errors: CORRUPT, LIMIT,
- * MEMORY. */
+ * `arena`. `path` names the file in errors; offsets are those of the opcode at fault, in the
+ * file. Errors: CORRUPT; UNSUPPORTED (a protocol above 5, extension codes, out-of-band buffers);
+ * LIMIT; MEMORY. On failure *root is NULL and the cursor is where it was; the arena keeps what was
+ * made. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_load(struct gcmp_cursor *cursor,
                                                       struct gcmp_arena *arena, const char *path,
                                                       struct gcmp_node **root,
@@ -63,19 +80,29 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_load(struct gcmp_cursor *cursor
 /* True for a GLOBAL of exactly that module and name; several spellings are the caller's business.
  */
 bool gcmp_node_is_global(const struct gcmp_node *node, const char *module, const char *name);
-/* True for a CALL whose callee is that global. */
+/* True for a CALL whose callee is that global; through "copy_reg _reconstructor" and
+ * "copyreg __newobj__", which name the class in their first argument (protocols 0 and 1). */
 bool gcmp_node_is_call(const struct gcmp_node *node, const char *module, const char *name);
-/* The value of a text key in a DICT, in the contents of a CALL (OrderedDict), or in the dict state
- * of a CALL (an object's attributes); NULL when there is none. */
+/* Argument of a CALL; NULL out of range. */
+const struct gcmp_node *gcmp_node_arg(const struct gcmp_node *node, size_t index);
+
+/* Pairs. A DICT has them; a CALL has those that were set on it (OrderedDict, defaultdict) and,
+ * before these, for OrderedDict, Counter and dict, those of its first argument, a dict or a list of
+ * (key, value): so older protocols wrote them. */
+
+/* The value of a text (or bytes) key among the pairs, or, of a CALL without that key, in its state
+ * (an object's attributes: a dict, or the tuple (dict, slots)); NULL when there is none. A linear
+ * search: whoever needs many keys of a large dict goes through the pairs once. */
 const struct gcmp_node *gcmp_node_get(const struct gcmp_node *node, const char *key);
-/* Number of items of a TUPLE, LIST, SET (pairs of a DICT, or of a CALL with contents); 0 otherwise.
- */
+/* Number of items of a TUPLE, LIST, SET, or of a CALL's appended contents; number of pairs of a
+ * DICT or a CALL with pairs; 0 otherwise. */
 size_t gcmp_node_count(const struct gcmp_node *node);
 /* Item of a TUPLE, LIST or SET (or of a CALL's contents); NULL out of range. */
 const struct gcmp_node *gcmp_node_item(const struct gcmp_node *node, size_t index);
-/* Key and value number `index` of a DICT or of a CALL with DICT contents. */
+/* Pair number `index`; false out of range. */
 bool gcmp_node_pair(const struct gcmp_node *node, size_t index, const struct gcmp_node **key,
                     const struct gcmp_node **value);
+
 /* The text of a TEXT node (a BYTES node too: Python 2 wrote names so), without NUL inside; else
  * NULL. */
 const char *gcmp_node_text(const struct gcmp_node *node);
@@ -87,5 +114,18 @@ bool gcmp_node_number(const struct gcmp_node *node, double *out);
  * `limit`. */
 bool gcmp_node_sizes(const struct gcmp_node *node, uint64_t *sizes, unsigned limit,
                      unsigned *count);
+/* True for BYTES and for the calls that mean bytes: "_codecs encode" of a text as latin1 (protocol
+ * 2), bytes and bytearray on any of these or without arguments. */
+bool gcmp_node_is_bytes(const struct gcmp_node *node);
+/* Point *bytes at those bytes, in the node or decoded into `arena`. Errors: CORRUPT where the node
+ * is something else or the text holds a character over 255; MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_node_bytes(const struct gcmp_node *node, struct gcmp_arena *arena, const unsigned char **bytes,
+                size_t *length_bytes, struct gradcmp_error *error);
+/* What a node is called in messages: "a list", "an integer"; "nothing" for NULL. */
+const char *gcmp_node_kind_name(const struct gcmp_node *node);
+/* The name of a GLOBAL, or of the global that a CALL calls, as "module.name" is written in a
+ * pickle: "module name"; NULL for others. */
+const char *gcmp_node_global(const struct gcmp_node *node);
 
 #endif
