@@ -1,0 +1,394 @@
+/* Finds the checkpoint below a path by the files that mark one. */
+#include "base/locate.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/dir.h"
+#include "base/text.h"
+
+/* Limits: levels below the given folder, folders looked into, names in one folder, bytes of a
+ * tracker file, names in a message. */
+enum {
+    MAX_LEVEL = 3,
+    MAX_FOLDERS = 4096,
+    MAX_NAMES = 1 << 20,
+    MAX_TRACKER_BYTES = 256,
+    MAX_LISTED = 8
+};
+
+/* Names that mark a folder as a checkpoint, whatever its format. */
+static const char *const marks[] = {
+    ".metadata", "metadata.json",   "__*.metadata",  "*.distcp",
+    "mp_rank_*", "*zero_pp_rank_*", "*.safetensors", "*.safetensors.index.json",
+    ".zgroup",   ".zarray",         "zarr.json",
+};
+
+/* Names of files that may be one checkpoint each: a mark only where nothing better is found. */
+static const char *const weak_marks[] = {"*.pt", "*.pth", "*.bin", "*.ckpt", "*.h5", "*.hdf5"};
+
+static const char MEGATRON_TRACKER[] = "latest_checkpointed_iteration.txt";
+static const char DEEPSPEED_TRACKER[] = "latest";
+
+/* Relative names of folders; "" is the given one. */
+struct folder_list {
+    char **names;
+    size_t count, capacity;
+};
+
+struct search {
+    struct gcmp_dir *dir;
+    int64_t iteration;
+    struct folder_list hits;
+    struct folder_list next; /* folders of the next level */
+    size_t visited;
+    bool weak; /* the given folder holds files that may be checkpoints */
+};
+
+/* What the names in a folder say. */
+struct folder {
+    char **names;
+    size_t count;
+    bool marked, weak;
+    bool shards, metadata; /* *.distcp; .metadata or __<rank>.metadata */
+    bool megatron_tracker, deepspeed_tracker;
+};
+
+static void free_list(struct folder_list *list) {
+    gcmp_dir_free_names(list->names, list->count);
+    *list = (struct folder_list){0};
+}
+
+/* Append a name, which the list then owns (also on failure). */
+static enum gradcmp_status add_folder(struct folder_list *list, char *name,
+                                      struct gradcmp_error *error) {
+    if (name != NULL && list->count == list->capacity) {
+        size_t capacity = list->capacity == 0 ? 16 : 2 * list->capacity;
+        size_t bytes;
+        char **moved =
+            gcmp_mul_size(capacity, sizeof *moved, &bytes) ? realloc(list->names, bytes) : NULL;
+        if (moved == NULL) {
+            free(name);
+            name = NULL;
+        } else {
+            list->names = moved;
+            list->capacity = capacity;
+        }
+    }
+    if (name == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    list->names[list->count++] = name;
+    return GRADCMP_OK;
+}
+
+/* Join two names; malloced, NULL without memory. Either may be "". */
+static char *join(const char *folder, const char *name) {
+    size_t bytes = strlen(folder) + strlen(name) + 2;
+    char *joined = malloc(bytes);
+    if (joined != NULL) {
+        bool slash = folder[0] != '\0' && name[0] != '\0' && folder[strlen(folder) - 1] != '/';
+        snprintf(joined, bytes, "%s%s%s", folder, slash ? "/" : "", name);
+    }
+    return joined;
+}
+
+/* Fail at a folder of the search. */
+static enum gradcmp_status fail_at(const struct search *search, const char *folder,
+                                   enum gradcmp_status code, const char *message,
+                                   struct gradcmp_error *error) {
+    char *path = join(gcmp_dir_path(search->dir), folder);
+    (void)gcmp_error_set(error, code, path, GRADCMP_NO_OFFSET, "%s", message);
+    free(path);
+    return code;
+}
+
+static bool matches(const char *name, const char *const *patterns, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (fnmatch(patterns[i], name, 0) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum gradcmp_status look_into(const struct search *search, const char *name,
+                                     struct folder *folder, struct gradcmp_error *error) {
+    *folder = (struct folder){0};
+    GCMP_TRY(gcmp_dir_list(search->dir, name, MAX_NAMES, &folder->names, &folder->count, error));
+    for (size_t i = 0; i < folder->count; i++) {
+        const char *entry = folder->names[i];
+        folder->marked = folder->marked || matches(entry, marks, sizeof marks / sizeof *marks);
+        folder->weak =
+            folder->weak || matches(entry, weak_marks, sizeof weak_marks / sizeof *weak_marks);
+        folder->shards = folder->shards || fnmatch("*.distcp", entry, 0) == 0;
+        folder->metadata = folder->metadata || strcmp(entry, ".metadata") == 0 ||
+                           fnmatch("__*.metadata", entry, 0) == 0;
+        folder->megatron_tracker = folder->megatron_tracker || strcmp(entry, MEGATRON_TRACKER) == 0;
+        folder->deepspeed_tracker =
+            folder->deepspeed_tracker || strcmp(entry, DEEPSPEED_TRACKER) == 0;
+    }
+    return GRADCMP_OK;
+}
+
+static bool is_digits(const char *text) {
+    return text[0] != '\0' && strspn(text, "0123456789") == strlen(text);
+}
+
+/* A tracker holds one token of plain characters and at most one line end. */
+static bool is_token(char *text, size_t count) {
+    if (count > 0 && text[count - 1] == '\n') {
+        text[--count] = '\0';
+    }
+    if (count > 0 && text[count - 1] == '\r') {
+        text[--count] = '\0';
+    }
+    for (size_t i = 0; i < count; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c <= ' ' || c == 0x7f || c == '/') {
+            return false;
+        }
+    }
+    return count > 0 && strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
+}
+
+/* Turn a tracker's token into the folder that it means; malloced, NULL where it means none. */
+static char *folder_of_token(const char *token, bool megatron) {
+    char name[MAX_TRACKER_BYTES + 16];
+    if (!megatron || strcmp(token, "release") == 0) {
+        snprintf(name, sizeof name, "%s", token);
+    } else if (is_digits(token) && strlen(token) <= 18) {
+        snprintf(name, sizeof name, "iter_%07lld", strtoll(token, NULL, 10));
+    } else {
+        return NULL;
+    }
+    return strdup(name);
+}
+
+/* Read the tracker `tracker` in `folder` and add the folder it names to the hits. */
+static enum gradcmp_status follow_tracker(struct search *search, const char *folder,
+                                          const char *tracker, struct gradcmp_error *error) {
+    unsigned char *bytes = NULL;
+    size_t count = 0;
+    char *tracker_name = join(folder, tracker), *target = NULL, *name = NULL;
+    enum gradcmp_status status;
+    if (tracker_name == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    status = gcmp_dir_slurp(search->dir, tracker_name, MAX_TRACKER_BYTES, &bytes, &count, error);
+    if (status == GRADCMP_ERROR_LIMIT) {
+        status = fail_at(search, tracker_name, GRADCMP_ERROR_CORRUPT, "too long for a tracker file",
+                         error);
+    }
+    GCMP_TRY_OUT(status);
+    if (is_token((char *)bytes, count)) {
+        name = folder_of_token((char *)bytes, tracker == MEGATRON_TRACKER);
+    }
+    if (name == NULL) {
+        status = fail_at(search, tracker_name, GRADCMP_ERROR_CORRUPT,
+                         "does not name one folder beside it", error);
+        goto out;
+    }
+    target = join(folder, name);
+    enum gcmp_dir_kind kind = target == NULL ? GCMP_DIR_FOLDER : gcmp_dir_kind(search->dir, target);
+    if (kind != GCMP_DIR_FOLDER) {
+        char message[400];
+        snprintf(message, sizeof message, "names \"%.200s\", which is %s", name,
+                 kind == GCMP_DIR_OTHER ? "a link that leads elsewhere: give that path itself"
+                                        : "not a folder here (choose another with --iteration)");
+        status = fail_at(search, tracker_name, GRADCMP_ERROR_CORRUPT, message, error);
+        goto out;
+    }
+    status = add_folder(&search->hits, target, error);
+    target = NULL;
+out:
+    free(target);
+    free(name);
+    free(bytes);
+    free(tracker_name);
+    return status;
+}
+
+/* Queue the folders in `name` for the next level. */
+static enum gradcmp_status queue_children(struct search *search, const char *name,
+                                          const struct folder *folder,
+                                          struct gradcmp_error *error) {
+    for (size_t i = 0; i < folder->count; i++) {
+        if (folder->names[i][0] == '.') {
+            continue;
+        }
+        char *child = join(name, folder->names[i]);
+        if (child != NULL && !gcmp_dir_has_dir(search->dir, child)) {
+            free(child);
+            continue;
+        }
+        GCMP_TRY(add_folder(&search->next, child, error));
+    }
+    return GRADCMP_OK;
+}
+
+/* Look at one folder: it is a checkpoint, or a tracker in it names one, or one may be below it. */
+static enum gradcmp_status examine(struct search *search, const char *name,
+                                   struct gradcmp_error *error) {
+    struct folder folder;
+    if (++search->visited > MAX_FOLDERS) {
+        return fail_at(search, "", GRADCMP_ERROR_LIMIT,
+                       "too many folders to search: name the checkpoint itself", error);
+    }
+    GCMP_TRY(look_into(search, name, &folder, error));
+    enum gradcmp_status status;
+    bool ask_tracker = search->iteration < 0;
+    if (folder.marked) {
+        status = add_folder(&search->hits, strdup(name), error);
+    } else if (ask_tracker && folder.megatron_tracker) {
+        status = follow_tracker(search, name, MEGATRON_TRACKER, error);
+    } else if (ask_tracker && folder.deepspeed_tracker) {
+        status = follow_tracker(search, name, DEEPSPEED_TRACKER, error);
+    } else {
+        search->weak = search->weak || (name[0] == '\0' && folder.weak);
+        status = queue_children(search, name, &folder, error);
+    }
+    gcmp_dir_free_names(folder.names, folder.count);
+    return status;
+}
+
+/* Search level by level; the first level with a checkpoint decides. */
+static enum gradcmp_status search_levels(struct search *search, struct gradcmp_error *error) {
+    enum gradcmp_status status = add_folder(&search->next, strdup(""), error);
+    for (int level = 0; status == GRADCMP_OK && level <= MAX_LEVEL; level++) {
+        struct folder_list now = search->next;
+        search->next = (struct folder_list){0};
+        for (size_t i = 0; status == GRADCMP_OK && i < now.count; i++) {
+            status = examine(search, now.names[i], error);
+        }
+        free_list(&now);
+        if (search->hits.count > 0) {
+            break;
+        }
+    }
+    return status;
+}
+
+/* The iteration that a folder's name ends with ("iter_0000005", "step-5", "global_step5"); -1:
+ * none.
+ */
+static int64_t iteration_of(const char *name) {
+    const char *slash = strrchr(name, '/');
+    const char *last = slash == NULL ? name : slash + 1;
+    size_t length = strlen(last), digits = 0;
+    while (digits < length && last[length - digits - 1] >= '0' &&
+           last[length - digits - 1] <= '9') {
+        digits++;
+    }
+    return digits == 0 || digits > 18 ? -1 : strtoll(last + length - digits, NULL, 10);
+}
+
+/* Say which checkpoints there are. */
+static enum gradcmp_status fail_with_list(const struct search *search, const char *before,
+                                          struct gradcmp_error *error) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    gcmp_text_add(&text, before);
+    size_t count = search->hits.count;
+    size_t shown = count > MAX_LISTED ? MAX_LISTED : count;
+    for (size_t i = 0; i < shown; i++) {
+        gcmp_text_addf(&text, "%s%s", i == 0 ? "" : ", ", search->hits.names[i]);
+    }
+    if (shown < count) {
+        gcmp_text_addf(&text, ", ... (%zu in all)", count);
+    }
+    enum gradcmp_status status = text.failed
+                                     ? GRADCMP_ERROR_MEMORY
+                                     : fail_at(search, "", GRADCMP_ERROR_USAGE, text.bytes, error);
+    gcmp_text_free(&text);
+    return status;
+}
+
+/* Choose among the hits: the only one, or the one of the wanted iteration. */
+static enum gradcmp_status choose(const struct search *search, const char **chosen,
+                                  struct gradcmp_error *error) {
+    const struct folder_list *hits = &search->hits;
+    size_t fitting = 0;
+    for (size_t i = 0; i < hits->count; i++) {
+        bool self = hits->names[i][0] == '\0';
+        const char *name = self ? gcmp_dir_path(search->dir) : hits->names[i];
+        int64_t iteration = iteration_of(name);
+        if (search->iteration < 0 || iteration == search->iteration || (self && iteration < 0)) {
+            *chosen = hits->names[i];
+            fitting++;
+        }
+    }
+    if (fitting == 1) {
+        return GRADCMP_OK;
+    }
+    if (hits->count == 1 && hits->names[0][0] == '\0') {
+        return fail_at(search, "", GRADCMP_ERROR_USAGE,
+                       "is the folder of another iteration than --iteration says", error);
+    }
+    if (fitting == 0) {
+        return fail_with_list(search, "no checkpoint of that iteration; there are: ", error);
+    }
+    return fail_with_list(search,
+                          search->iteration < 0
+                              ? "several checkpoints (name one, or choose with --iteration): "
+                              : "several checkpoints of that iteration (name one): ",
+                          error);
+}
+
+/* Shards are written first and .metadata last: without it the save was cut off. */
+static enum gradcmp_status check_finished(const struct search *search, const char *name,
+                                          struct gradcmp_error *error) {
+    struct folder folder;
+    GCMP_TRY(look_into(search, name, &folder, error));
+    bool unfinished = folder.shards && !folder.metadata;
+    gcmp_dir_free_names(folder.names, folder.count);
+    return unfinished ? fail_at(search, name, GRADCMP_ERROR_CORRUPT,
+                                "save unfinished: .metadata is missing", error)
+                      : GRADCMP_OK;
+}
+
+static enum gradcmp_status locate_in(struct search *search, char **found,
+                                     struct gradcmp_error *error) {
+    const char *chosen = "";
+    GCMP_TRY(search_levels(search, error));
+    if (search->hits.count > 0) {
+        GCMP_TRY(choose(search, &chosen, error));
+        GCMP_TRY(check_finished(search, chosen, error));
+    } else if (!search->weak) {
+        return fail_at(search, "", GRADCMP_ERROR_UNSUPPORTED,
+                       "not a checkpoint: no .metadata, metadata.json, mp_rank_*, *.safetensors, "
+                       "zarr or torch.save file here or up to three folders down, and no tracker "
+                       "(latest_checkpointed_iteration.txt, latest)",
+                       error);
+    }
+    *found = join(gcmp_dir_path(search->dir), chosen);
+    if (*found == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_locate(const char *path, int64_t iteration, char **found,
+                                struct gradcmp_error *error) {
+    *found = NULL;
+    struct search search = {.iteration = iteration};
+    GCMP_TRY(gcmp_dir_open(path, &search.dir, error));
+    enum gradcmp_status status = GRADCMP_OK;
+    /* A folder with .metadata may hold a million shards: no need to list them. */
+    if (gcmp_dir_is_file(search.dir, NULL) ||
+        (iteration < 0 && gcmp_dir_has_file(search.dir, ".metadata"))) {
+        *found = strdup(gcmp_dir_path(search.dir));
+        if (*found == NULL) {
+            status = gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
+                                    "out of memory");
+        }
+    } else {
+        status = locate_in(&search, found, error);
+    }
+    free_list(&search.hits);
+    free_list(&search.next);
+    gcmp_dir_close(search.dir);
+    return status;
+}

@@ -1,0 +1,224 @@
+/* From a path to the checkpoint meant by it. */
+#include "temp_tools.h"
+
+#include "base/locate.h"
+
+static int setup(void **state) {
+    *state = temp_dir_make();
+    return *state == NULL;
+}
+
+static int teardown(void **state) {
+    temp_dir_remove(*state);
+    return 0;
+}
+
+/* Make a folder that is a finished checkpoint. */
+static void make_checkpoint(const char *temp, const char *name) {
+    char file[300];
+    temp_folder(temp, name);
+    snprintf(file, sizeof file, "%s/.metadata", name);
+    temp_file(temp, file, "x", 1);
+    snprintf(file, sizeof file, "%s/__0_0.distcp", name);
+    temp_file(temp, file, "x", 1);
+}
+
+/* Look from `start` (relative to the temporary folder) and expect `expected` (likewise). */
+static void expect_found(void **state, const char *start, int64_t iteration, const char *expected) {
+    char *path = start[0] == '\0' ? strdup(*state) : temp_path(*state, start);
+    char *want = expected[0] == '\0' ? strdup(*state) : temp_path(*state, expected);
+    char *found = NULL;
+    struct gradcmp_error error = {0};
+    enum gradcmp_status status = gcmp_locate(path, iteration, &found, &error);
+    if (status != GRADCMP_OK) {
+        fail_msg("%s: %s", error.path, error.message);
+    }
+    assert_string_equal(found, want);
+    free(found);
+    free(path);
+    free(want);
+}
+
+static void expect_failure(void **state, const char *start, int64_t iteration,
+                           enum gradcmp_status code, const char *message) {
+    char *path = start[0] == '\0' ? strdup(*state) : temp_path(*state, start);
+    char *found = NULL;
+    struct gradcmp_error error = {0};
+    assert_int_equal(gcmp_locate(path, iteration, &found, &error), code);
+    assert_null(found);
+    assert_int_equal(error.code, code);
+    assert_text_contains(error.message, message);
+    assert_text_contains(error.path, path);
+    free(path);
+}
+
+static void test_locate__checkpoint_itself(void **state) {
+    make_checkpoint(*state, "iter_0000005");
+    expect_found(state, "iter_0000005", -1, "iter_0000005");
+    expect_found(state, "iter_0000005/", -1, "iter_0000005");
+    expect_found(state, "iter_0000005", 5, "iter_0000005");
+    expect_failure(state, "iter_0000005", 6, GRADCMP_ERROR_USAGE, "another iteration");
+}
+
+static void test_locate__single_file(void **state) {
+    temp_file(*state, "a.pt", "x", 1);
+    expect_found(state, "a.pt", -1, "a.pt");
+    expect_found(state, "", -1, ""); /* the folder holds a file that may be a checkpoint */
+}
+
+static void test_locate__absent_path_is_io(void **state) {
+    expect_failure(state, "nothing", -1, GRADCMP_ERROR_IO, "no such file or directory");
+}
+
+static void test_locate__folder_of_another_kind(void **state) {
+    temp_folder(*state, "empty");
+    temp_folder(*state, "texts");
+    temp_file(*state, "texts/readme.txt", "x", 1);
+    expect_failure(state, "empty", -1, GRADCMP_ERROR_UNSUPPORTED, "not a checkpoint: no .metadata");
+    expect_failure(state, "texts", -1, GRADCMP_ERROR_UNSUPPORTED, "not a checkpoint: no .metadata");
+}
+
+static void test_locate__megatron_tracker(void **state) {
+    make_checkpoint(*state, "iter_0000001");
+    make_checkpoint(*state, "iter_0000020");
+    make_checkpoint(*state, "release");
+    temp_file(*state, "latest_checkpointed_iteration.txt", "20", 2);
+    expect_found(state, "", -1, "iter_0000020");
+    temp_file(*state, "latest_checkpointed_iteration.txt", "1\n", 2);
+    expect_found(state, "", -1, "iter_0000001");
+    temp_file(*state, "latest_checkpointed_iteration.txt", "release\n", 8);
+    expect_found(state, "", -1, "release");
+    expect_found(state, "", 20, "iter_0000020");
+    expect_failure(state, "", 3, GRADCMP_ERROR_USAGE,
+                   "no checkpoint of that iteration; there are: iter_0000001, iter_0000020, "
+                   "release");
+}
+
+static void test_locate__deepspeed_tracker(void **state) {
+    temp_folder(*state, "global_step1");
+    temp_file(*state, "global_step1/mp_rank_00_model_states.pt", "x", 1);
+    temp_folder(*state, "my-tag");
+    temp_file(*state, "my-tag/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt", "x", 1);
+    temp_file(*state, "latest", "my-tag", 6);
+    expect_found(state, "", -1, "my-tag");
+    expect_found(state, "", 1, "global_step1");
+}
+
+static void test_locate__bad_trackers_are_corrupt(void **state) {
+    static const char *const contents[] = {"",    "\n",   "../x",  "/etc", "a/b",  ".",       "..",
+                                           "1 2", "1\n2", "1\n\n", "a\tb", "\x7f", "1\n..\n", " 1"};
+    make_checkpoint(*state, "iter_0000001");
+    make_checkpoint(*state, "iter_0000002");
+    for (size_t i = 0; i < sizeof contents / sizeof *contents; i++) {
+        const char *tracker =
+            i % 2 == 0 ? "latest" : "latest_checkpointed_iteration.txt"; /* checked alike */
+        temp_file(*state, tracker, contents[i], strlen(contents[i]));
+        expect_failure(state, "", -1, GRADCMP_ERROR_CORRUPT, "does not name one folder beside it");
+        char *path = temp_path(*state, tracker);
+        unlink(path);
+        free(path);
+    }
+    temp_file(*state, "latest_checkpointed_iteration.txt", "1\0", 2);
+    expect_failure(state, "", -1, GRADCMP_ERROR_CORRUPT, "does not name one folder beside it");
+    temp_file(*state, "latest_checkpointed_iteration.txt", "iter_0000001", 12);
+    expect_failure(state, "", -1, GRADCMP_ERROR_CORRUPT, "does not name one folder beside it");
+    temp_file(*state, "latest_checkpointed_iteration.txt", "1234567890123456789", 19);
+    expect_failure(state, "", -1, GRADCMP_ERROR_CORRUPT, "does not name one folder beside it");
+    temp_file(*state, "latest_checkpointed_iteration.txt", "77", 2);
+    expect_failure(state, "", -1, GRADCMP_ERROR_CORRUPT,
+                   "names \"iter_0000077\", which is not a folder here");
+    char *big = malloc(70000);
+    memset(big, 'x', 70000);
+    temp_file(*state, "latest_checkpointed_iteration.txt", big, 70000);
+    expect_failure(state, "", -1, GRADCMP_ERROR_CORRUPT, "too long for a tracker file");
+    free(big);
+    expect_found(state, "", 2, "iter_0000002"); /* the option does without the tracker */
+}
+
+static void test_locate__tracker_to_a_link_that_leads_out_is_refused(void **state) {
+    make_checkpoint(*state, "elsewhere");
+    temp_folder(*state, "save");
+    temp_link(*state, "save/iter_0000001", "../elsewhere");
+    temp_file(*state, "save/latest_checkpointed_iteration.txt", "1", 1);
+    expect_failure(state, "save", -1, GRADCMP_ERROR_CORRUPT, "give that path itself");
+    expect_found(state, "save/iter_0000001", -1, "save/iter_0000001");
+}
+
+static void test_locate__iterations_without_tracker(void **state) {
+    make_checkpoint(*state, "iter_0000001");
+    temp_folder(*state, "tensorboard");
+    expect_found(state, "", -1, "iter_0000001");
+    make_checkpoint(*state, "iter_0000002");
+    expect_failure(state, "", -1, GRADCMP_ERROR_USAGE,
+                   "several checkpoints (name one, or choose with --iteration): iter_0000001, "
+                   "iter_0000002");
+    expect_found(state, "", 1, "iter_0000001");
+}
+
+static void test_locate__many_iterations_are_not_all_listed(void **state) {
+    for (int i = 0; i < 12; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "step-%d", i);
+        make_checkpoint(*state, name);
+    }
+    expect_failure(state, "", -1, GRADCMP_ERROR_USAGE, ", ... (12 in all)");
+    expect_found(state, "", 11, "step-11");
+}
+
+static void test_locate__up_to_three_folders_down(void **state) {
+    temp_folder(*state, "policy");
+    temp_folder(*state, "policy/weights");
+    temp_folder(*state, "policy/tokenizer");
+    make_checkpoint(*state, "policy/weights/iter_0000000");
+    expect_found(state, "", -1, "policy/weights/iter_0000000");
+    expect_found(state, "policy", -1, "policy/weights/iter_0000000");
+    temp_folder(*state, "a");
+    temp_folder(*state, "a/b");
+    temp_folder(*state, "a/b/c");
+    make_checkpoint(*state, "a/b/c/d");
+    expect_failure(state, "a/..", 9, GRADCMP_ERROR_USAGE, "there are: policy/weights/iter_0000000");
+    expect_found(state, "a", -1, "a/b/c/d");
+    temp_folder(*state, "top");
+    temp_folder(*state, "top/a");
+    temp_folder(*state, "top/a/b");
+    temp_folder(*state, "top/a/b/c");
+    make_checkpoint(*state, "top/a/b/c/d");
+    expect_failure(state, "top", -1, GRADCMP_ERROR_UNSUPPORTED, "not a checkpoint");
+}
+
+static void test_locate__tracker_further_down(void **state) {
+    temp_folder(*state, "checkpoint");
+    make_checkpoint(*state, "checkpoint/iter_0000001");
+    make_checkpoint(*state, "checkpoint/iter_0000002");
+    temp_file(*state, "checkpoint/latest_checkpointed_iteration.txt", "2", 1);
+    expect_found(state, "", -1, "checkpoint/iter_0000002");
+}
+
+static void test_locate__shards_without_metadata_are_unfinished(void **state) {
+    temp_folder(*state, "iter_0000001");
+    temp_file(*state, "iter_0000001/__0_0.distcp", "x", 1);
+    expect_failure(state, "iter_0000001", -1, GRADCMP_ERROR_CORRUPT,
+                   "save unfinished: .metadata is missing");
+    expect_failure(state, "", -1, GRADCMP_ERROR_CORRUPT, "save unfinished: .metadata is missing");
+    temp_file(*state, "iter_0000001/__0.metadata", "x", 1);
+    expect_found(state, "", -1, "iter_0000001");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEMP_TEST(test_locate__checkpoint_itself),
+        TEMP_TEST(test_locate__single_file),
+        TEMP_TEST(test_locate__absent_path_is_io),
+        TEMP_TEST(test_locate__folder_of_another_kind),
+        TEMP_TEST(test_locate__megatron_tracker),
+        TEMP_TEST(test_locate__deepspeed_tracker),
+        TEMP_TEST(test_locate__bad_trackers_are_corrupt),
+        TEMP_TEST(test_locate__tracker_to_a_link_that_leads_out_is_refused),
+        TEMP_TEST(test_locate__iterations_without_tracker),
+        TEMP_TEST(test_locate__many_iterations_are_not_all_listed),
+        TEMP_TEST(test_locate__up_to_three_folders_down),
+        TEMP_TEST(test_locate__tracker_further_down),
+        TEMP_TEST(test_locate__shards_without_metadata_are_unfinished),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
