@@ -179,7 +179,10 @@ struct gradcmp_ls_options {
     int as_float32; /* nonzero: sha256 of the values as binary32 */
     int color;      /* nonzero: ANSI colours (text only) */
     int verbose;
+    int utf8; /* nonzero: characters beyond ASCII are printed as they are (text only) */
 };
+#define GRADCMP_LS_OPTIONS_INIT                                                                    \
+    { sizeof(struct gradcmp_ls_options), GRADCMP_LS_TEXT, 0, 0, 0, 0, 0 }
 GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_checkpoint_list(struct gradcmp_checkpoint *checkpoint,
                         const struct gradcmp_options *options, const struct gradcmp_ls_options *ls,
