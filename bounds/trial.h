@@ -1,0 +1,28 @@
+/* One trial of a pair: its parameters judged under one bound. A pair is tried under its own bound
+ * and, where its type is only assumed, under coarser ones. */
+#ifndef GCMP_BOUNDS_TRIAL_H
+#define GCMP_BOUNDS_TRIAL_H
+
+#include "bounds/median.h"
+#include "gradcmp/sys/result.h"
+
+struct gcmp_trial {
+    const struct gradcmp_bound *bound;
+    struct gradcmp_parameter_report *parameters; /* figures filled, verdicts to be filled */
+    size_t count;
+    const double *votes;         /* of each parameter; see bounds/kind.h */
+    const double *layer_rms;     /* of each parameter's layer; see bounds/layer.h */
+    struct gcmp_sample *samples; /* room for `count`, used by medians */
+    double common;               /* out: the common factor, NaN where none is claimed */
+};
+
+/* Fill trial->common and of every parameter: verdict, rel_common, bound, ratio, alpha_tolerance. */
+void gcmp_trial_run(struct gcmp_trial *trial);
+
+/* Count the verdicts that make a pair inconsistent: all but unjudged and pass. */
+size_t gcmp_trial_findings(const struct gcmp_trial *trial);
+
+/* True where the trial found something wrong: such a verdict, or a common factor. */
+bool gcmp_trial_is_inconsistent(const struct gcmp_trial *trial);
+
+#endif
