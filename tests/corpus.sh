@@ -6,7 +6,7 @@
 # CORPUS_DIR: where the samples are; by default ../shared/corpus beside the checkout. Without one
 # there is nothing to do, and that is no failure. The program: build/gradcmp, or $GRADCMP.
 set -eu
-root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 
 corpus=$root/../shared/corpus
 case ${1-} in

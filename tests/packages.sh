@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Sourced by the scripts: install what is missing, and touch no network when nothing is.
 
 # install_packages PACKAGE...: with apt-get, as root or through sudo; fails with a sentence.

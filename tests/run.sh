@@ -5,7 +5,7 @@
 #
 # On Debian and Ubuntu it installs with apt-get what is missing, and needs no network otherwise.
 set -eu
-root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 build=$root/build
 . "$root/tests/packages.sh"
 

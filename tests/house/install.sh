@@ -40,7 +40,7 @@ use "pkg-config, shared" "$work/by_pkgconfig"
 # The static library alone: hide the shared one from the linker.
 mkdir "$work/static"
 cp "$libdir/libgradcmp.a" "$work/static/"
-# shellcheck disable=SC2046
+# shellcheck disable=SC2046,SC2086
 $cc -std=c99 "$example" -o "$work/by_static" -L"$work/static" \
     $(pkg-config --cflags gradcmp) -lgradcmp $(pkg-config --static --libs-only-l --libs-only-other gradcmp) \
     ${SANITIZER_FLAGS-}
@@ -50,8 +50,13 @@ if readelf -d "$work/by_static" | grep -q libgradcmp; then
 fi
 use "pkg-config, static" "$work/by_static"
 
-cmake -S "$root/examples/c" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/usr" \
-    -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="${SANITIZER_FLAGS-}" >"$work/log" 2>&1 &&
-    cmake --build "$work/cmake" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+if ! {
+    cmake -S "$root/examples/c" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/usr" \
+        -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="${SANITIZER_FLAGS-}" &&
+        cmake --build "$work/cmake"
+} >"$work/log" 2>&1; then
+    cat "$work/log"
+    exit 1
+fi
 use "find_package, shared" "$work/cmake/compare"
 use "find_package, static" "$work/cmake/compare_static"
