@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/catalogue.h"
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/locate.h"

@@ -43,6 +43,7 @@ need_build_packages() {
     need_library zlib zlib1g-dev
     need_library jansson libjansson-dev
     need_library libxxhash libxxhash-dev
+    need_library nettle nettle-dev
 }
 
 # install_missing: what the need_ functions found missing.

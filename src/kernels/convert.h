@@ -1,0 +1,13 @@
+/* Conversion of stored elements to binary32. */
+#ifndef GCMP_KERNELS_CONVERT_H
+#define GCMP_KERNELS_CONVERT_H
+
+#include <stddef.h>
+
+#include "gradcmp/gradcmp.h"
+
+/* Convert `elems` elements of a floating type in native byte order, aligned or not, to binary32,
+ * rounding to nearest even; NaNs keep sign and the top of the payload. */
+void gcmp_convert_float32(const void *from, enum gradcmp_dtype dtype, size_t elems, float *to);
+
+#endif

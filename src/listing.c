@@ -1,0 +1,163 @@
+/* gradcmp_checkpoint_list: what is in a checkpoint, with figures of every tensor where asked. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <nettle/sha2.h>
+
+#include "base/checked.h"
+#include "base/dtype.h"
+#include "checkpoint.h"
+#include "engine/engine.h"
+#include "kernels/convert.h"
+#include "report/ls.h"
+
+enum { CONVERT_ELEMS = 4096 };
+
+/* Takes the elements of one tensor in order: hashes them and remembers what is not finite. */
+struct tensor_sink {
+    struct sha256_ctx sha;
+    enum gradcmp_dtype dtype;
+    bool as_float32; /* hash the values as binary32 */
+};
+
+static int hash_elems(void *user, const void *elems, size_t bytes) {
+    struct tensor_sink *sink = user;
+    unsigned width = gcmp_dtype_bytes(sink->dtype);
+    if (!sink->as_float32 || sink->dtype == GRADCMP_DTYPE_FLOAT32 ||
+        !gcmp_dtype_is_float(sink->dtype)) {
+        sha256_update(&sink->sha, bytes, elems);
+        return 0;
+    }
+    float converted[CONVERT_ELEMS];
+    const unsigned char *from = elems;
+    for (size_t left = bytes / width; left > 0;) {
+        size_t count = left < CONVERT_ELEMS ? left : CONVERT_ELEMS;
+        gcmp_convert_float32(from, sink->dtype, count, converted);
+        sha256_update(&sink->sha, count * sizeof converted[0], (const unsigned char *)converted);
+        from += count * width;
+        left -= count;
+    }
+    return 0;
+}
+
+static void write_hex(struct sha256_ctx *sha, char out[65]) {
+    static const char digits[] = "0123456789abcdef";
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    sha256_digest(sha, sizeof digest, digest);
+    for (size_t i = 0; i < sizeof digest; i++) {
+        out[2 * i] = digits[digest[i] >> 4];
+        out[2 * i + 1] = digits[digest[i] & 15];
+    }
+    out[64] = '\0';
+}
+
+/* What of the lists of a call is kept while it runs. */
+struct listing {
+    struct gradcmp_checkpoint *checkpoint;
+    const struct gradcmp_options *options;
+    const struct gradcmp_ls_options *ls;
+    struct gcmp_ls_tensor *tensors;
+};
+
+/* Sum of squares over all elements, as norms are told: NaN and infinities count. */
+static void take_norm(const struct gradcmp_tally *tally, bool is_float,
+                      struct gcmp_ls_tensor *tensor) {
+    tensor->has_stats = true;
+    tensor->norm = (double)NAN;
+    tensor->max_abs = (double)NAN;
+    if (is_float && tally->nonfinite_a == 0) {
+        tensor->norm = sqrt(tally->a2);
+        tensor->max_abs = tally->max_a;
+    }
+}
+
+static enum gradcmp_status measure_tensor(const struct listing *listing, size_t index,
+                                          struct gradcmp_error *error) {
+    const struct gradcmp_parameter *parameter = listing->checkpoint->listed[index];
+    struct gcmp_ls_tensor *tensor = &listing->tensors[index];
+    struct tensor_sink sink = {.dtype = (enum gradcmp_dtype)parameter->dtype,
+                               .as_float32 = listing->ls->as_float32 != 0};
+    sha256_init(&sink.sha);
+    struct gradcmp_tally tally = {0};
+    struct gcmp_job job = {
+        .a = {.catalogue = &listing->checkpoint->catalogue, .parameter = parameter},
+        .elems = parameter->elem_count,
+        .tallies = &tally,
+        .sink = hash_elems,
+        .sink_user = &sink};
+    struct gcmp_engine_options engine = {.threads = 1};
+    if (listing->options != NULL) {
+        engine.verify = listing->options->verify;
+        engine.buffer_bytes = listing->options->buffer_bytes;
+        engine.progress = listing->options->progress;
+        engine.progress_user = listing->options->progress_user;
+    }
+    struct gradcmp_error side_error = {0};
+    GCMP_TRY(gcmp_engine_run(&job, 1, &engine, &side_error, 1, error));
+    take_norm(&tally, gcmp_dtype_is_float((enum gradcmp_dtype)parameter->dtype), tensor);
+    write_hex(&sink.sha, tensor->sha256);
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status fill_tensors(const struct listing *listing,
+                                        struct gradcmp_error *error) {
+    const struct gradcmp_checkpoint *checkpoint = listing->checkpoint;
+    for (size_t i = 0; i < checkpoint->listed_count; i++) {
+        const struct gradcmp_parameter *parameter = checkpoint->listed[i];
+        struct gcmp_ls_tensor *tensor = &listing->tensors[i];
+        tensor->name = parameter->name;
+        tensor->state = parameter->state;
+        tensor->layer = parameter->layer;
+        tensor->shape = parameter->shape;
+        tensor->ndim = parameter->ndim;
+        tensor->dtype = parameter->dtype;
+        tensor->pieces = parameter->slab_count;
+        tensor->copies = parameter->copy_count;
+        if (listing->ls->stats) {
+            GCMP_TRY(measure_tensor(listing, i, error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* L as the models know it, which have looked at the names too. */
+static uint64_t known_layers(const struct gradcmp_checkpoint *checkpoint) {
+    uint64_t layers = checkpoint->catalogue.layers;
+    for (size_t i = 0; i < checkpoint->state_count; i++) {
+        const struct gcmp_state_model *entry = &checkpoint->models[i];
+        if (entry->loaded && entry->model.layers > layers) {
+            layers = entry->model.layers;
+        }
+    }
+    return layers;
+}
+
+enum gradcmp_status gradcmp_checkpoint_list(struct gradcmp_checkpoint *checkpoint,
+                                            const struct gradcmp_options *options,
+                                            const struct gradcmp_ls_options *ls,
+                                            gradcmp_write_fn write, void *user,
+                                            struct gradcmp_error *error) {
+    GCMP_TRY(gcmp_checkpoint_load_all(checkpoint, error));
+    struct listing listing = {checkpoint, options, ls,
+                              calloc(checkpoint->listed_count + 1, sizeof *listing.tensors)};
+    if (listing.tensors == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    enum gradcmp_status status = fill_tensors(&listing, error);
+    if (status == GRADCMP_OK) {
+        struct gcmp_ls content = {.path = checkpoint->path,
+                                  .catalogue = &checkpoint->catalogue,
+                                  .layers = known_layers(checkpoint),
+                                  .states = checkpoint->states,
+                                  .state_count = checkpoint->state_count,
+                                  .tensors = listing.tensors,
+                                  .tensor_count = checkpoint->listed_count};
+        status = ls->format == GRADCMP_LS_JSON
+                     ? gcmp_ls_write_json(&content, write, user, error)
+                     : gcmp_ls_write_text(&content, ls, write, user, error);
+    }
+    free(listing.tensors);
+    gcmp_error_add_path(error, checkpoint->path);
+    return status;
+}
