@@ -4,7 +4,7 @@
  * no pickler writes (values left at STOP, a frame that goes on behind it), it is refused, because
  * tools that read such a stream disagree on what it means.
  *
- * Limits: MAX_PICKLE_BYTES of input; memory and work as in pickle_vm.h. */
+ * Limits: GCMP_PICKLE_MAX_BYTES of input; memory and work as in pickle_vm.h. */
 #include "formats/pickle.h"
 
 #include <stdlib.h>
@@ -13,7 +13,6 @@
 #include "formats/pickle_vm.h"
 
 enum { MAX_PROTOCOL = 5 };
-#define MAX_PICKLE_BYTES ((size_t)INT32_MAX)
 
 static enum gradcmp_status op_proto(struct gcmp_pickle_vm *vm) {
     uint64_t version;
@@ -396,9 +395,9 @@ static size_t budget(size_t input_bytes, size_t per_byte) {
 static enum gradcmp_status run_all(struct gcmp_pickle_vm *vm) {
     static const struct gcmp_pickle_opcode start = {"start", NULL, 0};
     vm->op = &start;
-    if (gcmp_cursor_left(&vm->in) > MAX_PICKLE_BYTES) {
+    if (gcmp_cursor_left(&vm->in) > GCMP_PICKLE_MAX_BYTES) {
         return gcmp_pickle_fail(vm, GRADCMP_ERROR_LIMIT, "%zu bytes, at most %zu are read",
-                                gcmp_cursor_left(&vm->in), MAX_PICKLE_BYTES);
+                                gcmp_cursor_left(&vm->in), GCMP_PICKLE_MAX_BYTES);
     }
     GCMP_TRY(make_constants(vm));
     while (!vm->stopped) {

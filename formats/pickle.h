@@ -1,6 +1,6 @@
 /* A data-only pickle interpreter: protocols 0 to 5 become a graph of plain nodes. Nothing is
  * imported, called or executed; globals, calls and objects become inert nodes that keep their
- * arguments. Limits: input MAX_PICKLE_BYTES; work and memory proportional to the input (see
+ * arguments. Limits: input GCMP_PICKLE_MAX_BYTES; work and memory proportional to the input (see
  * pickle_vm.c).
  *
  * The graph is not a tree: the memo makes nodes shared, and lists, dicts and calls can hold
@@ -16,6 +16,9 @@
 #include "base/arena.h"
 #include "base/cursor.h"
 #include "base/error.h"
+
+/* Longest input that is interpreted. */
+#define GCMP_PICKLE_MAX_BYTES ((size_t)INT32_MAX)
 
 enum gcmp_node_kind {
     GCMP_NODE_NONE,
@@ -94,6 +97,8 @@ const struct gcmp_node *gcmp_node_arg(const struct gcmp_node *node, size_t index
  * (an object's attributes: a dict, or the tuple (dict, slots)); NULL when there is none. A linear
  * search: whoever needs many keys of a large dict goes through the pairs once. */
 const struct gcmp_node *gcmp_node_get(const struct gcmp_node *node, const char *key);
+/* The same in a state that is held elsewhere than in a CALL (an argument of a rebuild function). */
+const struct gcmp_node *gcmp_node_state_get(const struct gcmp_node *state, const char *key);
 /* Number of items of a TUPLE, LIST, SET, or of a CALL's appended contents; number of pairs of a
  * DICT or a CALL with pairs; 0 otherwise. */
 size_t gcmp_node_count(const struct gcmp_node *node);

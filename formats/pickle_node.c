@@ -150,8 +150,8 @@ static const struct gcmp_node *find_key(const struct gcmp_node *list, const char
     return NULL;
 }
 
-/* The same in an object's state: a dict, or (dict or None, slots), as copyreg makes it. */
-static const struct gcmp_node *find_in_state(const struct gcmp_node *state, const char *name) {
+/* copyreg makes the state a dict, or (dict or None, slots). */
+const struct gcmp_node *gcmp_node_state_get(const struct gcmp_node *state, const char *name) {
     const struct gcmp_node *found = NULL;
     if (state != NULL && state->kind == GCMP_NODE_DICT) {
         found = find_key(state, name);
@@ -173,7 +173,7 @@ const struct gcmp_node *gcmp_node_get(const struct gcmp_node *node, const char *
         found = find_key(pairs_in_args(node), key);
     }
     if (found == NULL && node != NULL && node->kind == GCMP_NODE_CALL) {
-        found = find_in_state(node->as.call.state, key);
+        found = gcmp_node_state_get(node->as.call.state, key);
     }
     return found;
 }

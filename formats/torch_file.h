@@ -10,21 +10,31 @@ struct gcmp_torch_file {
     struct gcmp_dir *dir;
     uint32_t file;
     struct gcmp_zip zip;
+    const struct gcmp_zip_record *pickle; /* data.pkl: node->at counts from its first byte */
     struct gcmp_node *root;
     bool big_endian; /* record "byteorder" */
 };
 
-/* Open the archive in [offset, offset + length) of a file; nodes and records live in `arena`. */
+/* Open the archive in [offset, offset + length) of a file; nodes and records live in `arena`, the
+ * bytes of the pickle do not stay. A TorchScript archive is UNSUPPORTED; the errors of zip.h and
+ * pickle.h besides. */
 GRADCMP_MUST_USE enum gradcmp_status
 gcmp_torch_open(struct gcmp_dir *dir, uint32_t file, uint64_t offset, uint64_t length,
                 struct gcmp_arena *arena, struct gcmp_torch_file *out, struct gradcmp_error *error);
 
-/* True where the node is a tensor rebuilt by one of the known functions (Parameter and subclass
- * wrappers included); reads nothing. */
+/* True where the node is a call of a function that rebuilds a tensor (Parameter and subclass
+ * wrappers included), or of any function on a storage: a tensor that gcmp_torch_tensor may have to
+ * refuse, but that must not be passed over. Reads nothing. */
 bool gcmp_torch_is_tensor(const struct gcmp_node *node);
 
+/* The local tensor of a DTensor, as stored; NULL for other nodes. */
+const struct gcmp_node *gcmp_torch_local_tensor(const struct gcmp_node *node);
+
 /* Describe the tensor of a node: record range, checksum, type, shape, strides; every number is
- * checked against the record. `decoded` stays NULL. Errors: CORRUPT, UNSUPPORTED (named), LIMIT. */
+ * checked against the record. The record holds exactly the elements that the storage states, and
+ * the view lies inside; strides are 0 or more, those of axes of at most one element are row-major,
+ * whatever the file says. The shape is not bounded by the record where a stride is 0. `decoded`
+ * stays NULL. Errors: CORRUPT; UNSUPPORTED, with the global that is not known; LIMIT. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_torch_tensor(const struct gcmp_torch_file *torch,
                                                        const struct gcmp_node *node,
                                                        struct gradcmp_extent *out,
