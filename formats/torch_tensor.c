@@ -263,9 +263,7 @@ static enum gradcmp_status read_shape(const struct tensor_call *call, struct gra
                     gcmp_node_count(size), GRADCMP_MAX_NDIM);
     }
     if (!gcmp_node_sizes(size, out->shape, GRADCMP_MAX_NDIM, &ndim)) {
-        TENSOR_FAIL(call, GRADCMP_ERROR_CORRUPT,
-                    "expected the size as a tuple of integers of 0 or more, found %s",
-                    gcmp_node_kind_name(size));
+        TENSOR_FAIL(call, GRADCMP_ERROR_CORRUPT, "expected the size as integers of 0 or more");
     }
     out->ndim = (uint8_t)ndim;
     if (gcmp_node_count(stride) != ndim) {
