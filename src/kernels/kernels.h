@@ -30,6 +30,10 @@ const struct gcmp_kernel *const *gcmp_kernels(void);
  * counted from the same origin as left's. */
 void gcmp_tally_fold(struct gradcmp_tally *left, const struct gradcmp_tally *right);
 
+/* Count the index of the largest |d| from an origin that lies `elems` elements earlier. Where |d|
+ * is 0 throughout, the index is 0 whatever the origin. */
+void gcmp_tally_shift(struct gradcmp_tally *tally, uint64_t elems);
+
 /* Tally `elems` elements from memory (any number): blocks and their tree, on the calling thread. */
 void gcmp_tally_span(const struct gcmp_kernel *kernel, const void *a, enum gradcmp_dtype dtype_a,
                      const void *b, enum gradcmp_dtype dtype_b, uint64_t elems,
