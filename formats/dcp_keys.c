@@ -1,0 +1,197 @@
+/* The grammar of keys. Who writes which:
+ *   torch, nested           model.<name>, optim.state.<name>.<state>,
+ * optim.param_groups.<i>.<option> torch, flattened        state.<name>.<state>, also below
+ * "optimizer."; names at top level torch, raw              optimizer.state.<id>.<state>: integers
+ * in the order of the parameters Megatron, model space
+ * [chained_<n>.]optimizer.state.<state>.<name>; names at top level Megatron, buckets
+ * optimizer.distributed.dp_group_idx_<n>. ... .<state> Names hold dots and digits and may hold the
+ * words of states themselves. */
+#include "formats/dcp_keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+
+/* States as optimizers name them. */
+static const char *const known_states[] = {
+    "exp_avg",   "exp_avg_sq", "max_exp_avg_sq", "step",         "momentum_buffer", "fp32_param",
+    "param",     "fp32",       "master_param",   "square_avg",   "acc_delta",       "sum",
+    "main_grad", "grad_avg",   "exp_inf",        "exp_avg_diff",
+};
+
+/* Copies of the weights in the optimizer, whatever they are called. */
+static const char *const master_states[] = {"fp32_param", "param", "fp32", "master_param"};
+
+/* Top-level names that hold no weights. */
+static const char *const other_roots[] = {
+    "optimizer", "optim",        "param_groups",        "rng_state", "train_state", "dataloader",
+    "scheduler", "lr_scheduler", "opt_param_scheduler", "sampler",   "scaler",      "args",
+};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+/* Find a text of `bytes` bytes in a list; NULL when it is not there. */
+static const char *find_word(const char *const *words, size_t count, const char *text,
+                             size_t bytes) {
+    for (size_t i = 0; i < count; i++) {
+        if (strlen(words[i]) == bytes && memcmp(words[i], text, bytes) == 0) {
+            return words[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_known_state(const char *text, size_t bytes) {
+    return find_word(known_states, COUNT_OF(known_states), text, bytes) != NULL;
+}
+
+/* The name under which a state is listed. NULL without memory. */
+static const char *state_name(struct gcmp_arena *arena, const char *text, size_t bytes) {
+    if (find_word(master_states, COUNT_OF(master_states), text, bytes) != NULL) {
+        return "fp32_param"; /* so that "param" is always the model's weight */
+    }
+    const char *known = find_word(known_states, COUNT_OF(known_states), text, bytes);
+    return known != NULL ? known : gcmp_arena_text(arena, text, bytes);
+}
+
+static bool set_state(struct gcmp_arena *arena, const char *name, size_t name_bytes,
+                      const char *state, size_t state_bytes, struct gcmp_dcp_key *out) {
+    out->kind = GCMP_DCP_STATE;
+    out->name = gcmp_arena_text(arena, name, name_bytes);
+    out->state = state_name(arena, state, state_bytes);
+    return out->name != NULL && out->state != NULL;
+}
+
+/* Take "<name>.<state>" or "<state>.<name>" apart: by what is a known state, else by the style. */
+static bool parse_state(struct gcmp_arena *arena, const char *text, enum gcmp_dcp_style style,
+                        struct gcmp_dcp_key *out) {
+    const char *first_dot = strchr(text, '.'), *last_dot = strrchr(text, '.');
+    if (first_dot == NULL || first_dot == text || last_dot[1] == '\0') {
+        return true; /* no pair of name and state: listed only */
+    }
+    bool first_known = is_known_state(text, (size_t)(first_dot - text));
+    bool last_known = is_known_state(last_dot + 1, strlen(last_dot + 1));
+    bool state_first = first_known != last_known ? first_known : style == GCMP_DCP_MEGATRON;
+    if (state_first) {
+        return set_state(arena, first_dot + 1, strlen(first_dot + 1), text,
+                         (size_t)(first_dot - text), out);
+    }
+    return set_state(arena, text, (size_t)(last_dot - text), last_dot + 1, strlen(last_dot + 1),
+                     out);
+}
+
+/* Skip a prefix; NULL when the text does not start with it. */
+static const char *skip_prefix(const char *text, const char *prefix) {
+    size_t bytes = strlen(prefix);
+    return strncmp(text, prefix, bytes) == 0 ? text + bytes : NULL;
+}
+
+/* Skip "chained_<n>.", which Megatron puts before the keys of each of several optimizers. */
+static const char *skip_chained(const char *key) {
+    const char *digits = skip_prefix(key, "chained_");
+    size_t count = digits == NULL ? 0 : strspn(digits, "0123456789");
+    return count > 0 && digits[count] == '.' ? digits + count + 1 : key;
+}
+
+/* The part of an optimizer's key behind "state."; NULL where the key is another. */
+static const char *skip_to_state(const char *key) {
+    static const char *const prefixes[] = {"optimizer.state.", "optim.state.", "state."};
+    for (size_t i = 0; i < COUNT_OF(prefixes); i++) {
+        const char *rest = skip_prefix(key, prefixes[i]);
+        if (rest != NULL) {
+            return rest;
+        }
+    }
+    return NULL;
+}
+
+static bool is_other(const char *key) {
+    size_t root = strcspn(key, "./");
+    return find_word(other_roots, COUNT_OF(other_roots), key, root) != NULL ||
+           strstr(key, "/shard_") != NULL || strstr(key, "._extra_state") != NULL;
+}
+
+/* A bucket's key ends with its state; the objects that describe buckets have none. */
+static bool parse_bucket(struct gcmp_arena *arena, const char *text, struct gcmp_dcp_key *out) {
+    const char *dot = strrchr(text, '.');
+    out->kind = GCMP_DCP_BUCKET;
+    if (dot != NULL && is_known_state(dot + 1, strlen(dot + 1))) {
+        out->state = state_name(arena, dot + 1, strlen(dot + 1));
+        return out->state != NULL;
+    }
+    return true;
+}
+
+static bool parse_text(struct gcmp_arena *arena, const char *key, enum gcmp_dcp_style style,
+                       struct gcmp_dcp_key *out) {
+    const char *text = skip_chained(key);
+    const char *state = skip_to_state(text);
+    if (state != NULL) {
+        return parse_state(arena, state, style, out);
+    }
+    if (skip_prefix(text, "optimizer.distributed.") != NULL) {
+        return parse_bucket(arena, text, out);
+    }
+    if (!is_other(text)) {
+        out->kind = GCMP_DCP_BARE;
+        out->state = "param";
+    }
+    return true;
+}
+
+static bool is_text(const struct gcmp_node *node, const char *text) {
+    const char *found = gcmp_node_text(node);
+    return found != NULL && strcmp(found, text) == 0;
+}
+
+/* The name in a path: a text, or an integer id as text. NULL for others and without memory. */
+static const char *name_in_path(struct gcmp_arena *arena, const struct gcmp_node *node) {
+    int64_t id;
+    return gcmp_node_int(node, &id) ? gcmp_arena_format(arena, "%lld", (long long)id)
+                                    : gcmp_node_text(node);
+}
+
+/* True for a path [..., "state", <name or id>, <state>]. */
+static bool is_state_path(const struct gcmp_node *path, size_t count) {
+    int64_t id;
+    const struct gcmp_node *name = count < 3 ? NULL : gcmp_node_item(path, count - 2);
+    return name != NULL && (gcmp_node_text(name) != NULL || gcmp_node_int(name, &id)) &&
+           is_text(gcmp_node_item(path, count - 3), "state") &&
+           gcmp_node_text(gcmp_node_item(path, count - 1)) != NULL;
+}
+
+/* Use the writer's path: its parts are never cut at the wrong dot. */
+static bool parse_path(struct gcmp_arena *arena, const struct gcmp_node *path,
+                       enum gcmp_dcp_style style, struct gcmp_dcp_key *out) {
+    size_t count = gcmp_node_count(path);
+    const char *leaf = gcmp_node_text(gcmp_node_item(path, count - 1));
+    if (is_state_path(path, count)) {
+        const char *name = name_in_path(arena, gcmp_node_item(path, count - 2));
+        return name != NULL && set_state(arena, name, strlen(name), leaf, strlen(leaf), out);
+    }
+    if (leaf == NULL) {
+        return true;
+    }
+    if (skip_to_state(leaf) != NULL || count == 1) {
+        bool ok = parse_text(arena, leaf, style, out);
+        if (out->kind == GCMP_DCP_BARE) {
+            out->kind = GCMP_DCP_MODEL; /* the writer had it under this whole name */
+        }
+        return ok;
+    }
+    const struct gcmp_node *above = gcmp_node_item(path, count - 2);
+    if (is_text(above, "model") || is_text(above, "module")) {
+        out->kind = GCMP_DCP_MODEL;
+        out->name = gcmp_arena_dup(arena, leaf);
+        out->state = "param";
+    }
+    return out->name != NULL;
+}
+
+bool gcmp_dcp_parse_key(struct gcmp_arena *arena, const char *key, const struct gcmp_node *path,
+                        enum gcmp_dcp_style style, struct gcmp_dcp_key *out) {
+    *out = (struct gcmp_dcp_key){GCMP_DCP_OTHER, key, NULL};
+    bool usable = path != NULL && path->kind == GCMP_NODE_TUPLE && gcmp_node_count(path) > 0;
+    return usable ? parse_path(arena, path, style, out) : parse_text(arena, key, style, out);
+}

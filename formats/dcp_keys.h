@@ -1,0 +1,34 @@
+/* What the keys of a distributed checkpoint mean: which parameter, and which state of it. */
+#ifndef GCMP_FORMATS_DCP_KEYS_H
+#define GCMP_FORMATS_DCP_KEYS_H
+
+#include "formats/pickle.h"
+#include "gradcmp/sys/catalogue.h"
+
+enum gcmp_dcp_kind {
+    GCMP_DCP_OTHER = 0, /* no tensor of a parameter: random generators, data loaders, counters */
+    GCMP_DCP_BARE,      /* a name at top level: a weight */
+    GCMP_DCP_MODEL,     /* a weight, whose name the writer's own path gives */
+    GCMP_DCP_STATE,     /* a state of the optimizer */
+    GCMP_DCP_BUCKET     /* a flat buffer of the distributed optimizer, or its description */
+};
+
+struct gcmp_dcp_key {
+    enum gcmp_dcp_kind kind;
+    const char *name;  /* of the parameter; the whole key where there is none */
+    const char *state; /* "exp_avg", "param", ...; NULL for OTHER */
+};
+
+/* How the checkpoint's writer composes keys. */
+enum gcmp_dcp_style {
+    GCMP_DCP_TORCH,   /* optimizer.state.<name>.<state> */
+    GCMP_DCP_MEGATRON /* optimizer.state.<state>.<name> */
+};
+
+/* Take a key apart. `path` is the writer's own path to the value (planner_data: a tuple of text and
+ * integers) or NULL; `style` decides where the key alone does not. New text goes into `arena`.
+ * False without memory. */
+bool gcmp_dcp_parse_key(struct gcmp_arena *arena, const char *key, const struct gcmp_node *path,
+                        enum gcmp_dcp_style style, struct gcmp_dcp_key *out);
+
+#endif
