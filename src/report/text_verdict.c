@@ -1,0 +1,125 @@
+/* The line that stands alone: whether, where and how badly. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "report/facts.h"
+#include "report/text.h"
+
+void gcmp_text_outcome(struct gcmp_page *page, enum gradcmp_outcome outcome) {
+    static const struct {
+        const char *word;
+        enum gcmp_ink ink;
+    } outcomes[] = {[GRADCMP_OUTCOME_CONSISTENT] = {"CONSISTENT", GCMP_INK_GOOD},
+                    [GRADCMP_OUTCOME_INCONSISTENT] = {"INCONSISTENT", GCMP_INK_BAD},
+                    [GRADCMP_OUTCOME_UNDECIDED] = {"UNDECIDED", GCMP_INK_DOUBT},
+                    [GRADCMP_OUTCOME_VACUOUS] = {"VACUOUS", GCMP_INK_DOUBT},
+                    [GRADCMP_OUTCOME_ERROR] = {"ERROR", GCMP_INK_BAD}};
+    gcmp_page_ink(page, outcomes[outcome].ink, outcomes[outcome].word);
+}
+
+static void add_worst(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
+    if (pair->worst >= pair->parameter_count) {
+        return;
+    }
+    char eps[GCMP_FIGURE_BYTES], ratio[GCMP_FIGURE_BYTES];
+    const struct gradcmp_parameter_report *worst = &pair->parameters[pair->worst];
+    gcmp_page_add(page, "; worst ");
+    gcmp_page_name(page, worst->name);
+    if (isinf(worst->ratio)) {
+        gcmp_page_add(page, ", all zero in the baseline alone");
+        return;
+    }
+    gcmp_figure(eps, gcmp_judged_rel(worst) / pair->bound.eps);
+    gcmp_figure(ratio, worst->ratio);
+    if (worst->ratio > 1.0) {
+        gcmp_page_addf(page, " %s eps, %s times the bound", eps, ratio);
+    } else {
+        gcmp_page_addf(page, " %s eps, %s of the bound", eps, ratio);
+    }
+}
+
+/* ", 2 parameters missing in the candidate": what no multiple of eps tells. */
+static void add_unmeasured(struct gcmp_page *page, const struct gradcmp_pair_report *pair,
+                           const char *separator) {
+    static const struct {
+        enum gradcmp_verdict verdict;
+        const char *text;
+    } kinds[] = {{GRADCMP_VERDICT_NONFINITE, "with NaN or Inf"},
+                 {GRADCMP_VERDICT_CONFLICT, "with copies that disagree"},
+                 {GRADCMP_VERDICT_MISSING, "missing in the candidate"},
+                 {GRADCMP_VERDICT_EXTRA, "only in the candidate"},
+                 {GRADCMP_VERDICT_SHAPE, "of another shape"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        size_t count = pair->verdict_counts[kinds[i].verdict];
+        if (count > 0) {
+            gcmp_page_addf(page, "%s%zu parameter%s %s", separator, count, count == 1 ? "" : "s",
+                           kinds[i].text);
+            separator = ", ";
+        }
+    }
+}
+
+static void add_inconsistent(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
+    char figure[GCMP_FIGURE_BYTES];
+    const char *separator = "";
+    if (!isnan(pair->common_factor)) {
+        gcmp_page_addf(page, "all gradients are %s times the baseline's",
+                       gcmp_figure_factor(figure, pair->common_factor));
+        separator = ", ";
+    }
+    if (pair->onset_layer >= 0) {
+        gcmp_page_addf(page, "%s%s ", separator, pair->onset_layer == 0 ? "in" : "from");
+        gcmp_text_layer_name(page, pair, pair->onset_layer);
+        gcmp_page_add(page, pair->onset_layer == 0 ? " only" : " on");
+        separator = ", ";
+    }
+    add_unmeasured(page, pair, separator);
+    add_worst(page, pair);
+}
+
+static void add_consistent(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
+    size_t passed = pair->verdict_counts[GRADCMP_VERDICT_PASS];
+    gcmp_page_addf(page, "%zu parameter%s inside the bound", passed, passed == 1 ? "" : "s");
+    add_worst(page, pair);
+}
+
+static void add_error(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
+    gcmp_page_name(page, pair->error.path[0] == '\0' ? pair->path : pair->error.path);
+    gcmp_page_add(page, ": ");
+    gcmp_page_name(page, pair->error.message);
+    if (pair->error.offset_bytes != GRADCMP_NO_OFFSET) {
+        gcmp_page_addf(page, " (byte %" PRIu64 ")", pair->error.offset_bytes);
+    }
+}
+
+void gcmp_text_findings(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
+    switch (pair->outcome) {
+    case GRADCMP_OUTCOME_CONSISTENT:
+        add_consistent(page, pair);
+        break;
+    case GRADCMP_OUTCOME_INCONSISTENT:
+        add_inconsistent(page, pair);
+        break;
+    case GRADCMP_OUTCOME_UNDECIDED:
+    case GRADCMP_OUTCOME_VACUOUS:
+        gcmp_page_name(page, pair->undecided_reason == NULL ? "no reason was given"
+                                                            : pair->undecided_reason);
+        add_worst(page, pair);
+        break;
+    case GRADCMP_OUTCOME_ERROR:
+        add_error(page, pair);
+        break;
+    }
+    size_t unjudged = pair->verdict_counts[GRADCMP_VERDICT_UNJUDGED];
+    if (pair->outcome != GRADCMP_OUTCOME_ERROR && unjudged > 0) {
+        gcmp_page_addf(page, "; %zu unjudged", unjudged);
+    }
+}
+
+void gcmp_text_verdict(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
+    gcmp_text_outcome(page, pair->outcome);
+    gcmp_page_add(page, ": ");
+    gcmp_text_findings(page, pair);
+    gcmp_page_end_line(page);
+}
