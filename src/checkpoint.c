@@ -112,6 +112,13 @@ bool gcmp_checkpoint_has_state(const struct gradcmp_checkpoint *checkpoint, cons
 
 /* True where the state is there, but only in flat buffers whose layout is not rebuilt. */
 static bool only_in_buckets(const struct gradcmp_catalogue *catalogue, const char *state) {
+    static const char *const layouts[] = {"dp_reshardable", "dp_zero_gather_scatter",
+                                          "fully_sharded_bucket_space"};
+    for (size_t i = 0; catalogue->layout_name != NULL && i < 3; i++) {
+        if (strcmp(catalogue->layout_name, layouts[i]) == 0) {
+            return true; /* some of these keep the buffers inside opaque objects */
+        }
+    }
     for (size_t i = 0; i < catalogue->stored_count; i++) {
         const struct gradcmp_stored *stored = &catalogue->stored[i];
         if (stored->layout == GRADCMP_LAYOUT_BUCKET && stored->state != NULL &&
