@@ -23,6 +23,12 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_unshard(const struct gradcmp_catalogue
                                                   struct gradcmp_error *error);
 void gcmp_model_free(struct gradcmp_model *model);
 
+/* Check, from the names alone, that no parameter has lost one of several states: one with only
+ * `exp_avg` or only `exp_avg_sq`, where others have both, is CORRUPT and named. A parameter without
+ * any state received no gradient, which is legal. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_unshard_check_states(const struct gradcmp_catalogue *catalogue, struct gradcmp_error *error);
+
 /* List the states of which the catalogue holds parameters, sorted, each once; the array lives in
  * the arena. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_unshard_states(const struct gradcmp_catalogue *catalogue,
