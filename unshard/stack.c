@@ -1,0 +1,274 @@
+/* Axes of layers and experts. */
+#include "unshard/stack.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/map.h"
+#include "unshard/dims.h"
+
+/* The tensors below one `layers`. */
+struct family {
+    const struct gcmp_item *first, *other; /* `other` disagrees with `first`; NULL: none does */
+};
+
+struct families {
+    struct gcmp_map by_prefix; /* text before the layer's index -> index */
+    struct family *list;
+    size_t count;
+};
+
+static enum gradcmp_status find_families(const struct gcmp_item *items, size_t count,
+                                         struct families *families, struct gradcmp_error *error) {
+    families->list = calloc(count + 1, sizeof *families->list);
+    if (families->list == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct gcmp_item *item = &items[i];
+        if (item->name->layer_at == 0 || item->ndim == 0) {
+            continue;
+        }
+        size_t index;
+        enum gcmp_map_result result = gcmp_map_add(&families->by_prefix, item->name->text,
+                                                   item->name->layer_at, families->count, &index);
+        if (result == GCMP_MAP_NO_MEMORY) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        struct family *family = &families->list[index];
+        if (result == GCMP_MAP_ADDED) {
+            family->first = item;
+            families->count++;
+        } else if (family->other == NULL && family->first->shape[0] != item->shape[0]) {
+            family->other = item;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* Of two tensors of a stack that disagree, the one whose axis 0 is not the number of layers is
+ * damaged; without that number they are not known to be a stack at all. */
+static enum gradcmp_status check_family(const struct family *family, uint64_t layers,
+                                        struct gradcmp_error *error) {
+    const struct gcmp_item *right = family->first, *wrong = family->other;
+    if (wrong == NULL || layers == 0) {
+        return GRADCMP_OK;
+    }
+    if (wrong->shape[0] == layers) {
+        right = family->other;
+        wrong = family->first;
+    }
+    if (right->shape[0] != layers) {
+        return GRADCMP_OK;
+    }
+    GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT,
+              "%s: %" PRIu64 " layers on axis 0, but the model has %" PRIu64 ", as %s",
+              wrong->stored->key, wrong->shape[0], layers, right->stored->key);
+}
+
+static enum gradcmp_status take_layers(const struct families *families, struct gcmp_item *item,
+                                       struct gradcmp_error *error) {
+    size_t index;
+    if (item->name->layer_at == 0 || item->ndim == 0 ||
+        !gcmp_map_find(&families->by_prefix, item->name->text, item->name->layer_at, &index) ||
+        families->list[index].other != NULL) {
+        return GRADCMP_OK;
+    }
+    item->layers = item->shape[0];
+    item->has_layers = true;
+    item->lead = 1;
+    if (item->layers > GCMP_MAX_LAYERS) {
+        GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "%s: %" PRIu64 " layers, at most %d are read",
+                  item->stored->key, item->layers, GCMP_MAX_LAYERS);
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status take_experts(uint64_t experts, struct gcmp_item *item,
+                                        struct gradcmp_error *error) {
+    unsigned left = item->ndim - item->lead, needed = item->name->is_vector ? 2 : 3;
+    bool layers_are_known = item->name->layer_at == 0 || item->has_layers;
+    if (item->name->expert_at == 0 || !layers_are_known || left < needed ||
+        (experts != 0 && item->shape[item->lead] != experts)) {
+        return GRADCMP_OK;
+    }
+    item->experts = item->shape[item->lead];
+    item->has_experts = true;
+    item->lead++;
+    if (item->experts > GCMP_MAX_EXPERTS) {
+        GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "%s: %" PRIu64 " experts, at most %d are read",
+                  item->stored->key, item->experts, GCMP_MAX_EXPERTS);
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status decide(const struct gradcmp_catalogue *catalogue,
+                                  const struct families *families, struct gcmp_item *items,
+                                  size_t count, struct gradcmp_error *error) {
+    for (size_t i = 0; i < families->count; i++) {
+        GCMP_TRY(check_family(&families->list[i], catalogue->layers, error));
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct gcmp_item *item = &items[i];
+        item->layers = item->experts = 1;
+        GCMP_TRY(take_layers(families, item, error));
+        GCMP_TRY(take_experts(catalogue->experts, item, error));
+        item->slot_count = (size_t)(item->layers * item->experts);
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_stack_decide(const struct gradcmp_catalogue *catalogue,
+                                      struct gcmp_item *items, size_t count,
+                                      struct gradcmp_error *error) {
+    struct families families = {.by_prefix = GCMP_MAP_INIT};
+    enum gradcmp_status status = find_families(items, count, &families, error);
+    if (status == GRADCMP_OK) {
+        status = decide(catalogue, &families, items, count, error);
+    }
+    free(families.list);
+    gcmp_map_free(&families.by_prefix);
+    return status;
+}
+
+/* State of the two walks over an item's boxes: one counts the slabs of each slot, one makes them.
+ */
+struct cut {
+    struct gcmp_item *item;
+    struct gcmp_slot *slots;
+    struct gcmp_arena *arena;
+    uint64_t *budget, total;
+    uint64_t *starts;       /* room for the starts of the slabs to come */
+    const uint64_t *extent; /* of the slab made last: most pieces share theirs */
+    const int64_t *stride;
+};
+
+/* Where a box lies on the axes of layers and experts. */
+struct lead_range {
+    uint64_t first[2], count[2];
+};
+
+static struct lead_range lead_range(const struct gcmp_item *item, const struct gcmp_box *box) {
+    struct lead_range range = {{0, 0}, {1, 1}};
+    if (item->has_layers) {
+        range.first[0] = box->start[0];
+        range.count[0] = box->extent[0];
+    }
+    if (item->has_experts) {
+        range.first[1] = box->start[item->lead - 1];
+        range.count[1] = box->extent[item->lead - 1];
+    }
+    return range;
+}
+
+static enum gradcmp_status count_box(void *user, const struct gcmp_box *box,
+                                     struct gradcmp_error *error) {
+    struct cut *cut = user;
+    struct lead_range range = lead_range(cut->item, box);
+    uint64_t made = range.count[0] * range.count[1]; /* within the slots */
+    if (made > *cut->budget) {
+        GCMP_FAIL(error, GRADCMP_ERROR_LIMIT,
+                  "%s: its %zu pieces make more boxes of parameters than are read",
+                  cut->item->stored->key, cut->item->stored->piece_count);
+    }
+    *cut->budget -= made;
+    cut->total += made;
+    for (uint64_t l = 0; l < range.count[0]; l++) {
+        struct gcmp_slot *row = cut->slots + (range.first[0] + l) * cut->item->experts;
+        for (uint64_t e = 0; e < range.count[1]; e++) {
+            row[range.first[1] + e].count++;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* Copies of a box's arrays that the slab made before does not have already. */
+static bool copy_arrays(struct cut *cut, const struct gcmp_box *box, struct gradcmp_slab *slab) {
+    unsigned lead = cut->item->lead, ndim = cut->item->ndim - lead;
+    size_t bytes = ndim * sizeof(uint64_t);
+    if (cut->extent == NULL || memcmp(cut->extent, box->extent + lead, bytes) != 0) {
+        uint64_t *extent = gcmp_arena_alloc(cut->arena, ndim, sizeof *extent);
+        if (extent == NULL) {
+            return false;
+        }
+        cut->extent = memcpy(extent, box->extent + lead, bytes);
+    }
+    if (cut->stride == NULL || memcmp(cut->stride, box->stride + lead, bytes) != 0) {
+        int64_t *stride = gcmp_arena_alloc(cut->arena, ndim, sizeof *stride);
+        if (stride == NULL) {
+            return false;
+        }
+        cut->stride = memcpy(stride, box->stride + lead, bytes);
+    }
+    slab->start = memcpy(cut->starts, box->start + lead, bytes);
+    cut->starts += ndim;
+    slab->extent = cut->extent;
+    slab->stride = cut->stride;
+    return true;
+}
+
+static enum gradcmp_status make_slabs(void *user, const struct gcmp_box *box,
+                                      struct gradcmp_error *error) {
+    struct cut *cut = user;
+    const struct gcmp_item *item = cut->item;
+    struct lead_range range = lead_range(item, box);
+    for (uint64_t l = 0; l < range.count[0]; l++) {
+        struct gcmp_slot *row = cut->slots + (range.first[0] + l) * item->experts;
+        for (uint64_t e = 0; e < range.count[1]; e++) {
+            struct gcmp_slot *slot = &row[range.first[1] + e];
+            struct gradcmp_slab *slab = &slot->slabs[slot->count++];
+            *slab = (struct gradcmp_slab){.source = box->source, .coords = box->coords};
+            slab->offset_elems = box->offset_elems;
+            if ((item->has_layers && !gcmp_advance(&slab->offset_elems, l, box->stride[0])) ||
+                (item->has_experts &&
+                 !gcmp_advance(&slab->offset_elems, e, box->stride[item->lead - 1]))) {
+                GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT,
+                          "%s: strides of a piece leave the range of 64 bits", item->stored->key);
+            }
+            if (!copy_arrays(cut, box, slab)) {
+                GCMP_FAIL_MEMORY(error);
+            }
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status each_box(struct cut *cut, gcmp_box_fn emit,
+                                    struct gradcmp_error *error) {
+    const struct gradcmp_stored *stored = cut->item->stored;
+    struct gcmp_grid grid;
+    GCMP_TRY(gcmp_grid_make(stored, cut->item->model, &grid, error));
+    for (size_t i = 0; i < stored->piece_count; i++) {
+        GCMP_TRY(gcmp_grid_boxes(&grid, &stored->pieces[i], emit, cut, error));
+    }
+    for (unsigned d = cut->item->lead; grid.is_flat && d < grid.lead; d++) {
+        cut->item->is_sharded = cut->item->is_sharded || stored->shape[d] > 1;
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_stack_cut(struct gcmp_item *item, struct gcmp_slot *slots,
+                                   struct gcmp_arena *arena, uint64_t *budget,
+                                   struct gradcmp_error *error) {
+    struct cut cut = {.item = item, .slots = slots, .arena = arena, .budget = budget};
+    GCMP_TRY(each_box(&cut, count_box, error));
+    struct gradcmp_slab *slabs = gcmp_arena_alloc(arena, cut.total, sizeof *slabs);
+    size_t words;
+    if (!gcmp_mul_size(cut.total, item->ndim, &words) || slabs == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    cut.starts = gcmp_arena_alloc(arena, words, sizeof *cut.starts);
+    if (cut.starts == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < item->slot_count; i++) {
+        bool is_boxes = item->stored->ndim == item->ndim;
+        item->is_sharded = item->is_sharded || (is_boxes && slots[i].count > 1);
+        slots[i].slabs = slabs;
+        slabs += slots[i].count;
+        slots[i].count = 0;
+    }
+    return each_box(&cut, make_slabs, error);
+}
