@@ -34,6 +34,8 @@ struct gradcmp_parameter {
     uint8_t dtype;      /* enum gradcmp_dtype */
     uint8_t vocab_rows; /* nonzero: axis 0 counts the rows of the (padded) vocabulary */
     uint8_t replicated; /* nonzero: copies exist on ranks by design (norms, router) */
+    uint8_t overlap;    /* nonzero: the copies are pieces of one tensor that overlap; they must hold
+                           the same bits, or the file is damaged */
 };
 
 /* The parameters of one state of one checkpoint, sorted bytewise by name. */

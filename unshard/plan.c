@@ -1,0 +1,200 @@
+/* Plans the parameters of a state: shapes, stacks, names, layers. */
+#include "unshard/plan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+/* Stacked tensors make many parameters of little metadata: what their names and records take is
+ * bounded by this, and by so much for each piece. */
+enum { PLAN_BYTES = 128 << 20, PLAN_PIECE_BYTES = 4096, ENTRY_BYTES = 256 };
+
+static bool is_of_state(const struct gradcmp_stored *stored, const char *state) {
+    return stored->layout == GRADCMP_LAYOUT_MODEL && stored->state != NULL &&
+           strcmp(stored->state, state) == 0;
+}
+
+/* Index the model's own tensors by name. */
+static enum gradcmp_status map_model(const struct gradcmp_catalogue *catalogue,
+                                     struct gcmp_map *map, struct gradcmp_error *error) {
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        if (is_of_state(stored, "param") &&
+            gcmp_map_add(map, stored->name, strlen(stored->name), i, NULL) == GCMP_MAP_NO_MEMORY) {
+            GCMP_FAIL_MEMORY(error);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status make_item(const struct gradcmp_catalogue *catalogue,
+                                     const struct gradcmp_stored *stored,
+                                     const struct gcmp_map *model, struct gcmp_plan *plan,
+                                     struct gradcmp_error *error) {
+    struct gcmp_item *item = &plan->items[plan->item_count++];
+    size_t index;
+    item->stored = stored;
+    item->name = gcmp_names_find(&plan->names, stored->name);
+    if (gcmp_map_find(model, stored->name, strlen(stored->name), &index)) {
+        item->model = &catalogue->stored[index];
+    }
+    struct gcmp_grid grid;
+    GCMP_TRY(gcmp_grid_make(stored, item->model, &grid, error));
+    item->shape = grid.shape;
+    item->ndim = (uint8_t)grid.ndim;
+    plan->pieces += stored->piece_count;
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status collect(const struct gradcmp_catalogue *catalogue, const char *state,
+                                   const struct gcmp_map *model, struct gcmp_plan *plan,
+                                   struct gradcmp_error *error) {
+    size_t count = 0;
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        count += is_of_state(&catalogue->stored[i], state);
+    }
+    if (count > UINT32_MAX) {
+        GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "more than %u tensors", UINT32_MAX);
+    }
+    plan->items = calloc(count + 1, sizeof *plan->items);
+    if (plan->items == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        if (is_of_state(stored, state)) {
+            GCMP_TRY(make_item(catalogue, stored, model, plan, error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* The number of layers that the names and stacks of the items show. */
+static enum gradcmp_status count_layers(const struct gcmp_plan *plan, uint64_t *layers,
+                                        struct gradcmp_error *error) {
+    *layers = 0;
+    for (size_t i = 0; i < plan->item_count; i++) {
+        const struct gcmp_item *item = &plan->items[i];
+        uint64_t here = item->has_layers ? item->layers : (uint64_t)(item->name->layer + 1);
+        if (here > GCMP_MAX_LAYERS) {
+            GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "%s: layer %" PRIu64 ", at most %d are read",
+                      item->stored->key, here - 1, GCMP_MAX_LAYERS);
+        }
+        if (!item->name->is_mtp && here > *layers) {
+            *layers = here;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status choose_layers(const struct gradcmp_catalogue *catalogue,
+                                         const struct gcmp_unshard_options *options,
+                                         struct gcmp_plan *plan, struct gradcmp_error *error) {
+    uint64_t found, asked = options == NULL ? 0 : options->layers;
+    GCMP_TRY(count_layers(plan, &found, error));
+    if (asked != 0 && asked < found) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE,
+                  "%" PRIu64 " layers were asked for, but the checkpoint has %" PRIu64, asked,
+                  found);
+    }
+    uint64_t known = asked != 0 ? asked : catalogue->layers;
+    if (known > GCMP_MAX_LAYERS) {
+        GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "%" PRIu64 " layers, at most %d are read", known,
+                  GCMP_MAX_LAYERS);
+    }
+    plan->layers = known > found ? known : found;
+    return GRADCMP_OK;
+}
+
+/* Number the slots, and refuse more parameters than the metadata can be about. */
+static enum gradcmp_status place_slots(struct gcmp_plan *plan, struct gradcmp_error *error) {
+    uint64_t bytes = 0, limit = PLAN_BYTES + PLAN_PIECE_BYTES * plan->pieces;
+    for (size_t i = 0; i < plan->item_count; i++) {
+        struct gcmp_item *item = &plan->items[i];
+        uint64_t each = strlen(item->name->text) + ENTRY_BYTES; /* slots: 2^32 at most */
+        if (!gcmp_add_u64(bytes, each * item->slot_count, &bytes) || bytes > limit) {
+            GCMP_FAIL(error, GRADCMP_ERROR_LIMIT,
+                      "%s: %" PRIu64 " layers of %" PRIu64 " experts make more parameters than %zu "
+                      "pieces can be about",
+                      item->stored->key, item->layers, item->experts, item->stored->piece_count);
+        }
+        item->first_slot = plan->entry_count;
+        plan->entry_count += item->slot_count;
+    }
+    return GRADCMP_OK;
+}
+
+static int compare_entries(const void *left, const void *right) {
+    const struct gcmp_entry *a = left, *b = right;
+    int order = strcmp(a->name, b->name);
+    return order != 0 ? order : a->item < b->item ? -1 : a->item > b->item;
+}
+
+static enum gradcmp_status name_entries(struct gcmp_plan *plan, struct gcmp_arena *arena,
+                                        struct gradcmp_error *error) {
+    plan->entries = calloc(plan->entry_count + 1, sizeof *plan->entries);
+    if (plan->entries == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    struct gcmp_entry *entry = plan->entries;
+    for (size_t i = 0; i < plan->item_count; i++) {
+        const struct gcmp_item *item = &plan->items[i];
+        for (size_t slot = 0; slot < item->slot_count; slot++, entry++) {
+            int64_t layer = item->has_layers ? (int64_t)(slot / item->experts) : -1;
+            int64_t expert = item->has_experts ? (int64_t)(slot % item->experts) : -1;
+            *entry = (struct gcmp_entry){gcmp_name_compose(item->name, layer, expert, arena),
+                                         (uint32_t)i, (uint32_t)slot};
+            if (entry->name == NULL) {
+                GCMP_FAIL_MEMORY(error);
+            }
+        }
+    }
+    qsort(plan->entries, plan->entry_count, sizeof *plan->entries, compare_entries);
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_plan_make(const struct gradcmp_catalogue *catalogue, const char *state,
+                                   const struct gcmp_unshard_options *options,
+                                   struct gcmp_arena *arena, struct gcmp_arena *scratch,
+                                   struct gcmp_plan *plan, struct gradcmp_error *error) {
+    *plan = (struct gcmp_plan){.items = NULL};
+    GCMP_TRY(gcmp_names_read(catalogue, scratch, &plan->names, error));
+    struct gcmp_map model = GCMP_MAP_INIT;
+    enum gradcmp_status status = GRADCMP_OK;
+    if (strcmp(state, "param") != 0) {
+        status = map_model(catalogue, &model, error);
+    }
+    if (status == GRADCMP_OK) {
+        status = collect(catalogue, state, &model, plan, error);
+    }
+    gcmp_map_free(&model);
+    GCMP_TRY(status);
+    GCMP_TRY(gcmp_stack_decide(catalogue, plan->items, plan->item_count, error));
+    GCMP_TRY(choose_layers(catalogue, options, plan, error));
+    GCMP_TRY(place_slots(plan, error));
+    return name_entries(plan, arena, error);
+}
+
+void gcmp_plan_free(struct gcmp_plan *plan) {
+    free(plan->items);
+    free(plan->entries);
+    gcmp_names_free(&plan->names);
+    *plan = (struct gcmp_plan){.items = NULL};
+}
+
+int64_t gcmp_plan_layer(const struct gcmp_plan *plan, const struct gcmp_entry *entry) {
+    const struct gcmp_item *item = &plan->items[entry->item];
+    int64_t head = (int64_t)plan->layers + 1;
+    if (item->name->is_mtp) {
+        return head;
+    }
+    if (item->has_layers) {
+        return (int64_t)(entry->slot / item->experts) + 1;
+    }
+    if (item->name->layer >= 0) {
+        return item->name->layer + 1;
+    }
+    return item->name->is_embedding ? 0 : head;
+}
