@@ -1,0 +1,122 @@
+/* The states that a catalogue's parameters have, and whether each parameter has all of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "unshard/names.h"
+#include "unshard/unshard.h"
+
+static bool is_listed(const struct gradcmp_stored *stored) {
+    return stored->layout == GRADCMP_LAYOUT_MODEL && gcmp_is_parameter_state(stored->state);
+}
+
+static int compare_texts(const void *left, const void *right) {
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+enum gradcmp_status gcmp_unshard_states(const struct gradcmp_catalogue *catalogue,
+                                        struct gcmp_arena *arena, const char ***states,
+                                        size_t *count, struct gradcmp_error *error) {
+    struct gcmp_map map = GCMP_MAP_INIT;
+    bool has_memory = true;
+    for (size_t i = 0; i < catalogue->stored_count && has_memory; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        has_memory = !is_listed(stored) || gcmp_map_add(&map, stored->state, strlen(stored->state),
+                                                        0, NULL) != GCMP_MAP_NO_MEMORY;
+    }
+    *count = 0;
+    *states = has_memory ? gcmp_arena_alloc(arena, map.count, sizeof **states) : NULL;
+    for (size_t i = 0; i < map.capacity && *states != NULL; i++) {
+        if (map.slots[i].key != NULL) {
+            (*states)[(*count)++] = map.slots[i].key;
+        }
+    }
+    gcmp_map_free(&map);
+    if (*states == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    qsort(*states, *count, sizeof **states, compare_texts);
+    return GRADCMP_OK;
+}
+
+/* What the optimizer keeps of one parameter. */
+enum { HAS_FIRST = 1, HAS_SECOND = 2, HAS_OTHER = 4, HAS_BOTH = HAS_FIRST | HAS_SECOND };
+
+/* Weights and gradients are no moments; a state that is not known may replace one (Adafactor's
+ * exp_avg_sq_row, Muon's momentum_buffer). */
+static unsigned moment_of(const char *state) {
+    static const char *const others[] = {"param", "fp32_param", "master", "main_grad", NULL};
+    if (strcmp(state, "exp_avg") == 0) {
+        return HAS_FIRST;
+    }
+    if (strcmp(state, "exp_avg_sq") == 0) {
+        return HAS_SECOND;
+    }
+    for (const char *const *other = others; *other != NULL; other++) {
+        if (strcmp(state, *other) == 0) {
+            return 0;
+        }
+    }
+    return HAS_OTHER;
+}
+
+/* Moments by name; entries are numbered in the order of the catalogue. */
+struct moments {
+    struct gcmp_map by_name;
+    unsigned char *held; /* one entry a name */
+    const char **names;
+};
+
+static enum gradcmp_status gather(const struct gradcmp_catalogue *catalogue,
+                                  struct moments *moments, struct gradcmp_error *error) {
+    moments->held = calloc(catalogue->stored_count + 1, 1);
+    moments->names = calloc(catalogue->stored_count + 1, sizeof *moments->names);
+    if (moments->held == NULL || moments->names == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        if (stored->layout == GRADCMP_LAYOUT_BUCKET || !gcmp_is_parameter_state(stored->state)) {
+            continue;
+        }
+        size_t index;
+        if (gcmp_map_add(&moments->by_name, stored->name, strlen(stored->name),
+                         moments->by_name.count, &index) == GCMP_MAP_NO_MEMORY) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        moments->names[index] = stored->name;
+        moments->held[index] |= (unsigned char)moment_of(stored->state);
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status check_moments(const struct moments *moments,
+                                         struct gradcmp_error *error) {
+    size_t whole = 0;
+    for (size_t i = 0; i < moments->by_name.count; i++) {
+        whole += (moments->held[i] & HAS_BOTH) == HAS_BOTH;
+    }
+    for (size_t i = 0; i < moments->by_name.count && whole > 0; i++) {
+        if (moments->held[i] == HAS_FIRST || moments->held[i] == HAS_SECOND) {
+            bool has_first = moments->held[i] == HAS_FIRST;
+            GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT,
+                      "%s: %s is stored, but %s is not, which %zu other tensors have",
+                      moments->names[i], has_first ? "exp_avg" : "exp_avg_sq",
+                      has_first ? "exp_avg_sq" : "exp_avg", whole);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_unshard_check_states(const struct gradcmp_catalogue *catalogue,
+                                              struct gradcmp_error *error) {
+    struct moments moments = {.by_name = GCMP_MAP_INIT};
+    enum gradcmp_status status = gather(catalogue, &moments, error);
+    if (status == GRADCMP_OK) {
+        status = check_moments(&moments, error);
+    }
+    free(moments.held);
+    free(moments.names);
+    gcmp_map_free(&moments.by_name);
+    return status;
+}
