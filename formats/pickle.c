@@ -378,7 +378,8 @@ static enum gradcmp_status make_constants(struct gcmp_pickle_vm *vm) {
     vm->none = gcmp_pickle_new(vm, GCMP_NODE_NONE);
     vm->yes = gcmp_pickle_new(vm, GCMP_NODE_BOOL);
     vm->no = gcmp_pickle_new(vm, GCMP_NODE_BOOL);
-    if (vm->none == NULL || vm->yes == NULL || vm->no == NULL) {
+    if (vm->none == NULL || vm->yes == NULL || vm->no == NULL ||
+        !gcmp_pickle_grow(vm, &vm->stack, &vm->stack_capacity, 0, sizeof(struct gcmp_node *))) {
         return gcmp_pickle_fail_memory(vm);
     }
     vm->yes->as.integer = 1;
