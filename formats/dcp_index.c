@@ -1,22 +1,70 @@
 /* Loads `.metadata` of torch 2.0 to 2.15 and of Megatron-Core, which adds attributes to it. The
  * classes are those of torch/distributed/checkpoint/metadata.py and filesystem.py.
  *
- * Limits: MAX_METADATA_BYTES; memory and work in proportion to the file. */
+ * Limits: MAX_METADATA_BYTES, MAX_KEY_BYTES; memory and work in proportion to the file. */
 #include "formats/dcp_index.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+
+#include <xxhash.h>
 
 #define MAX_METADATA_BYTES ((uint64_t)INT32_MAX) /* the pickle interpreter's limit */
 
-/* Attributes of one object; real ones have at most eight. Looking one up is a linear search. */
-enum { MAX_ATTRIBUTES = 64 };
+/* Attributes of one object; real ones have at most eight. Looking one up is a linear search. Bytes
+ * of a key: a pickle writes a text once and may use it a million times. */
+enum { MAX_ATTRIBUTES = 64, MAX_KEY_BYTES = 4096 };
+
+/* The dict of an object's attributes, or NULL. */
+static const struct gcmp_node *attributes_of(const struct gcmp_node *object) {
+    const struct gcmp_node *state =
+        object != NULL && object->kind == GCMP_NODE_CALL ? object->as.call.state : NULL;
+    bool usable =
+        state != NULL && state->kind == GCMP_NODE_DICT && gcmp_node_count(state) <= MAX_ATTRIBUTES;
+    return usable ? state : NULL;
+}
 
 const struct gcmp_node *gcmp_dcp_attribute(const struct gcmp_node *object, const char *name) {
-    bool usable = object != NULL && object->kind == GCMP_NODE_CALL &&
-                  object->as.call.state != NULL && object->as.call.state->kind == GCMP_NODE_DICT &&
-                  gcmp_node_count(object->as.call.state) <= MAX_ATTRIBUTES;
-    return usable ? gcmp_node_get(object->as.call.state, name) : NULL;
+    return gcmp_node_get(attributes_of(object), name);
+}
+
+/* A key of the metadata: a text without NUL of at most MAX_KEY_BYTES; NULL for anything else. */
+static const char *key_text(const struct gcmp_node *node, size_t *bytes) {
+    bool usable =
+        node != NULL && node->kind == GCMP_NODE_TEXT && node->as.text.length_bytes <= MAX_KEY_BYTES;
+    *bytes = usable ? node->as.text.length_bytes : 0;
+    return usable ? gcmp_node_text(node) : NULL;
+}
+
+/* Which field a key names; GCMP_DCP_MAX_FIELDS for none. */
+static unsigned find_field(struct gcmp_dcp_fields *fields, const struct gcmp_node *key) {
+    unsigned i;
+    for (i = 0; i < GCMP_DCP_MAX_FIELDS; i++) {
+        if (fields->seen[i] == key) {
+            return i;
+        }
+    }
+    size_t bytes;
+    const char *text = key_text(key, &bytes);
+    for (i = 0; i < GCMP_DCP_MAX_FIELDS; i++) {
+        if (fields->names[i] != NULL && text != NULL && strcmp(text, fields->names[i]) == 0) {
+            fields->seen[i] = key;
+            break;
+        }
+    }
+    return i;
+}
+
+void gcmp_dcp_read_fields(struct gcmp_dcp_fields *fields, const struct gcmp_node *object) {
+    const struct gcmp_node *state = attributes_of(object);
+    memset(fields->values, 0, sizeof fields->values);
+    for (size_t i = 0; state != NULL && i < state->as.list.count; i += 2) {
+        unsigned field = find_field(fields, state->as.list.items[i]);
+        if (field < GCMP_DCP_MAX_FIELDS) {
+            fields->values[field] = state->as.list.items[i + 1];
+        }
+    }
 }
 
 const char *gcmp_dcp_class_name(const struct gcmp_node *node) {
@@ -24,20 +72,9 @@ const char *gcmp_dcp_class_name(const struct gcmp_node *node) {
     return name == NULL ? gcmp_node_kind_name(node) : name;
 }
 
-/* A key of the metadata: any text without NUL. */
-static const char *key_text(const struct gcmp_node *node, size_t *bytes) {
-    const char *text = node != NULL && node->kind == GCMP_NODE_TEXT ? gcmp_node_text(node) : NULL;
-    *bytes = text == NULL ? 0 : node->as.text.length_bytes;
-    return text;
-}
-
-/* Say why a key could not be added to a map. */
-static enum gradcmp_status fail_add(const struct gcmp_dcp_index *index,
-                                    const struct gcmp_node *node, enum gcmp_map_result result,
-                                    const char *where, struct gradcmp_error *error) {
-    if (result == GCMP_MAP_NO_MEMORY) {
-        GCMP_FAIL_MEMORY(error);
-    }
+static enum gradcmp_status fail_twice(const struct gcmp_dcp_index *index,
+                                      const struct gcmp_node *node, const char *where,
+                                      struct gradcmp_error *error) {
     GCMP_DCP_FAIL_NODE(index, node, error, GRADCMP_ERROR_CORRUPT, "the same key twice in %s",
                        where);
 }
@@ -95,91 +132,136 @@ static enum gradcmp_status index_tensors(struct gcmp_dcp_index *index,
         const char *text = pair ? key_text(key, &bytes) : NULL;
         if (text == NULL) {
             GCMP_DCP_FAIL_NODE(index, key, error, GRADCMP_ERROR_CORRUPT,
-                               "expected a text without NUL as a key of state_dict_metadata, "
-                               "found %s",
-                               gcmp_node_kind_name(key));
+                               "expected a text without NUL of at most %d bytes as a key of "
+                               "state_dict_metadata, found %s",
+                               MAX_KEY_BYTES, gcmp_node_kind_name(key));
         }
         enum gcmp_map_result result = gcmp_map_add(&index->tensor_index, text, bytes, i, NULL);
-        if (result != GCMP_MAP_ADDED) {
-            return fail_add(index, key, result, "state_dict_metadata", error);
+        if (result == GCMP_MAP_NO_MEMORY) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        if (result == GCMP_MAP_PRESENT) {
+            return fail_twice(index, key, "state_dict_metadata", error);
         }
     }
     return GRADCMP_OK;
 }
 
-/* The key of a chunk in entry_index: number of its tensor, then offsets. Returns its bytes. */
-static size_t make_chunk_key(uint64_t *key, size_t tensor, unsigned ndim, const uint64_t *offsets) {
-    key[0] = tensor;
-    memcpy(key + 1, offsets, ndim * sizeof *key);
-    return (ndim + 1) * sizeof *key;
+/* Slots hold half of a hash and the number of an entry plus one; 0 is a free slot. */
+struct gcmp_dcp_slot {
+    uint32_t hash, entry;
+};
+
+static uint64_t hash_chunk(const struct gcmp_dcp_index *index, const uint64_t *chunk,
+                           unsigned ndim) {
+    return XXH3_64bits_withSeed(chunk, (ndim + 1) * sizeof *chunk, index->seed);
 }
 
+/* Find the slot of a chunk, or the free one where it belongs. */
+static struct gcmp_dcp_slot *find_slot(const struct gcmp_dcp_index *index, const uint64_t *chunk,
+                                       unsigned ndim, uint32_t *half) {
+    uint64_t hash = hash_chunk(index, chunk, ndim);
+    *half = (uint32_t)(hash >> 32);
+    for (size_t at = (size_t)hash & index->slot_mask;; at = (at + 1) & index->slot_mask) {
+        struct gcmp_dcp_slot *slot = &index->slots[at];
+        if (slot->entry == 0) {
+            return slot;
+        }
+        const struct gcmp_dcp_entry *entry = &index->entries[slot->entry - 1];
+        if (slot->hash == *half && entry->ndim == ndim &&
+            memcmp(entry->chunk, chunk, (ndim + 1) * sizeof *chunk) == 0) {
+            return slot;
+        }
+    }
+}
+
+/* Make the tables for `count` entries, at most half full. The seed keeps a file from choosing
+ * chunks that collide. */
+static bool alloc_entries(struct gcmp_dcp_index *index, size_t count) {
+    size_t slots = 2;
+    while (slots < 2 * count) {
+        slots *= 2;
+    }
+    index->slot_mask = slots - 1;
+    index->entries = gcmp_arena_alloc(&index->arena, count, sizeof *index->entries);
+    index->slots = gcmp_arena_alloc(&index->arena, slots, sizeof *index->slots);
+    if (getrandom(&index->seed, sizeof index->seed, GRND_NONBLOCK) < 0) {
+        index->seed = (uint64_t)(uintptr_t)index; /* early boot: the address has to do */
+    }
+    return index->entries != NULL && index->slots != NULL;
+}
+
+enum { NOT_LISTED = GRADCMP_MAX_NDIM + 1 };
+
 /* Read a MetadataIndex: the number of its tensor, and the offsets (absent for byte objects). Where
- * the tensor is not listed, *bytes is 0: a checkpoint from which tensors were taken away
+ * the tensor is not listed, *ndim is NOT_LISTED: a checkpoint from which tensors were taken away
  * keeps their entries. */
-static enum gradcmp_status read_key(const struct gcmp_dcp_index *index,
-                                    const struct gcmp_node *node, uint64_t *key, size_t *bytes,
-                                    struct gradcmp_error *error) {
-    uint64_t offsets[GRADCMP_MAX_NDIM];
-    unsigned ndim = 0;
-    size_t text_bytes, tensor;
-    const struct gcmp_node *offset = gcmp_dcp_attribute(node, "offset");
-    const char *text = key_text(gcmp_dcp_attribute(node, "fqn"), &text_bytes);
+static enum gradcmp_status read_key(struct gcmp_dcp_index *index, const struct gcmp_node *node,
+                                    uint64_t *chunk, unsigned *ndim, struct gradcmp_error *error) {
+    size_t bytes, tensor;
+    gcmp_dcp_read_fields(&index->key_fields, node);
+    const struct gcmp_node *offset = index->key_fields.values[1];
+    const char *text = key_text(index->key_fields.values[0], &bytes);
+    *ndim = NOT_LISTED;
     if (text == NULL) {
         GCMP_DCP_FAIL_NODE(index, node, error, GRADCMP_ERROR_CORRUPT,
                            "expected a MetadataIndex as a key of storage_data, found %.200s",
                            gcmp_dcp_class_name(node));
     }
-    if (!gcmp_map_find(&index->tensor_index, text, text_bytes, &tensor)) {
-        *bytes = 0;
+    if (!gcmp_map_find(&index->tensor_index, text, bytes, &tensor)) {
         return GRADCMP_OK;
     }
+    *ndim = 0;
+    chunk[0] = tensor;
     if (offset != NULL && offset->kind != GCMP_NODE_NONE &&
-        !gcmp_node_sizes(offset, offsets, GRADCMP_MAX_NDIM, &ndim)) {
+        !gcmp_node_sizes(offset, chunk + 1, GRADCMP_MAX_NDIM, ndim)) {
         GCMP_DCP_FAIL_NODE(index, node, error, GRADCMP_ERROR_CORRUPT,
                            "\"%.200s\": the offset of an entry of storage_data is no list of sizes",
                            text);
     }
-    *bytes = make_chunk_key(key, tensor, ndim, offsets);
     return GRADCMP_OK;
 }
 
-/* Index one pair MetadataIndex -> _StorageInfo. */
-static enum gradcmp_status index_entry(struct gcmp_dcp_index *index, size_t number,
-                                       const struct gcmp_node *node, const struct gcmp_node *info,
-                                       struct gradcmp_error *error) {
-    uint64_t key[GRADCMP_MAX_NDIM + 1];
-    size_t bytes = 0;
-    GCMP_TRY(read_key(index, node, key, &bytes, error));
-    if (bytes == 0) {
-        return GRADCMP_OK;
+/* Add one entry under its chunk, which is copied. */
+static enum gradcmp_status add_entry(struct gcmp_dcp_index *index, size_t number,
+                                     const struct gcmp_node *node, const uint64_t *chunk,
+                                     struct gradcmp_error *error) {
+    struct gcmp_dcp_entry *entry = &index->entries[number];
+    uint32_t half;
+    struct gcmp_dcp_slot *slot = find_slot(index, chunk, entry->ndim, &half);
+    if (slot->entry != 0) {
+        return fail_twice(index, node, "storage_data", error);
     }
-    void *copy = gcmp_arena_alloc(&index->arena, bytes, 1);
+    uint64_t *copy = gcmp_arena_alloc(&index->arena, entry->ndim + 1U, sizeof *copy);
     if (copy == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    memcpy(copy, key, bytes);
-    enum gcmp_map_result result = gcmp_map_add(&index->entry_index, copy, bytes, number, NULL);
-    if (result != GCMP_MAP_ADDED) {
-        return fail_add(index, node, result, "storage_data", error);
-    }
-    index->entries[number] = (struct gcmp_dcp_entry){info, false};
-    index->entry_counts[key[0]]++;
+    memcpy(copy, chunk, (entry->ndim + 1U) * sizeof *copy);
+    entry->chunk = copy;
+    *slot = (struct gcmp_dcp_slot){half, (uint32_t)number + 1};
+    index->entry_counts[chunk[0]]++;
     return GRADCMP_OK;
 }
 
+/* Index the pairs MetadataIndex -> _StorageInfo. */
 static enum gradcmp_status index_storage(struct gcmp_dcp_index *index,
                                          const struct gcmp_node *storage,
                                          struct gradcmp_error *error) {
-    size_t count = gcmp_node_count(storage);
-    index->entries = gcmp_arena_alloc(&index->arena, count, sizeof *index->entries);
-    if (index->entries == NULL) {
+    size_t count = gcmp_node_count(storage); /* below 2^31, as the file's bytes are */
+    if (!alloc_entries(index, count)) {
         GCMP_FAIL_MEMORY(error);
     }
     for (size_t i = 0; i < count; i++) {
+        uint64_t chunk[GRADCMP_MAX_NDIM + 1];
+        unsigned ndim;
         const struct gcmp_node *key = NULL, *info = NULL;
         (void)gcmp_node_pair(storage, i, &key, &info); /* a dict has as many as it counts */
-        GCMP_TRY(index_entry(index, i, key, info, error));
+        GCMP_TRY(read_key(index, key, chunk, &ndim, error));
+        if (ndim != NOT_LISTED) {
+            index->entries[i].info = info;
+            index->entries[i].ndim = (uint8_t)ndim;
+            GCMP_TRY(add_entry(index, i, key, chunk, error));
+        }
     }
     return GRADCMP_OK;
 }
@@ -224,7 +306,7 @@ static enum gradcmp_status find_dicts(struct gcmp_dcp_index *index, const struct
 
 enum gradcmp_status gcmp_dcp_index_load(struct gcmp_dir *dir, const char *name,
                                         struct gcmp_dcp_index *out, struct gradcmp_error *error) {
-    *out = (struct gcmp_dcp_index){.arena = GCMP_ARENA_INIT};
+    *out = (struct gcmp_dcp_index){.arena = GCMP_ARENA_INIT, .key_fields.names = {"fqn", "offset"}};
     out->path = gcmp_arena_format(&out->arena, "%s/%s", gcmp_dir_path(dir), name);
     if (out->path == NULL) {
         GCMP_FAIL_MEMORY(error);
@@ -245,13 +327,15 @@ enum gradcmp_status gcmp_dcp_index_load(struct gcmp_dir *dir, const char *name,
 
 void gcmp_dcp_index_free(struct gcmp_dcp_index *index) {
     gcmp_map_free(&index->tensor_index);
-    gcmp_map_free(&index->entry_index);
     gcmp_arena_free(&index->arena);
 }
 
 struct gcmp_dcp_entry *gcmp_dcp_index_find(const struct gcmp_dcp_index *index, size_t tensor,
                                            unsigned ndim, const uint64_t *offsets) {
-    uint64_t key[GRADCMP_MAX_NDIM + 1];
-    size_t bytes = make_chunk_key(key, tensor, ndim, offsets), number;
-    return gcmp_map_find(&index->entry_index, key, bytes, &number) ? &index->entries[number] : NULL;
+    uint64_t chunk[GRADCMP_MAX_NDIM + 1];
+    uint32_t half;
+    chunk[0] = tensor;
+    memcpy(chunk + 1, offsets, ndim * sizeof *chunk);
+    const struct gcmp_dcp_slot *slot = find_slot(index, chunk, ndim, &half);
+    return slot->entry == 0 ? NULL : &index->entries[slot->entry - 1];
 }

@@ -11,7 +11,18 @@
 /* An entry of storage_data. */
 struct gcmp_dcp_entry {
     const struct gcmp_node *info; /* _StorageInfo */
+    const uint64_t *chunk;        /* number of the tensor, then `ndim` offsets */
+    uint8_t ndim;                 /* 0 for byte objects too */
     bool used;                    /* for the user of the index; false at first */
+};
+
+/* Several attributes at once, for objects that number millions. Pickles write an attribute's name
+ * once and refer to it from then on, so the node that bore a name is remembered. */
+enum { GCMP_DCP_MAX_FIELDS = 4 };
+struct gcmp_dcp_fields {
+    const char *names[GCMP_DCP_MAX_FIELDS];
+    const struct gcmp_node *seen[GCMP_DCP_MAX_FIELDS]; /* NULL at first */
+    const struct gcmp_node *values[GCMP_DCP_MAX_FIELDS];
 };
 
 struct gcmp_dcp_index {
@@ -20,8 +31,11 @@ struct gcmp_dcp_index {
     struct gcmp_arena arena;         /* owns nodes, keys and arrays */
     const struct gcmp_node *tensors; /* state_dict_metadata: {key: metadata}, keys without NUL */
     struct gcmp_map tensor_index;    /* key -> pair number in `tensors` */
-    struct gcmp_map entry_index;     /* pair number and offsets -> index into entries */
     struct gcmp_dcp_entry *entries;
+    struct gcmp_dcp_slot *slots; /* hash table of the entries by their chunks */
+    size_t slot_mask;
+    uint64_t seed;
+    struct gcmp_dcp_fields key_fields; /* fqn, offset */
     /* One item for each pair of `tensors`: */
     uint32_t *entry_counts;               /* how many entries it has */
     const struct gcmp_node **paths;       /* planner_data, or NULL */
@@ -43,6 +57,10 @@ struct gcmp_dcp_entry *gcmp_dcp_index_find(const struct gcmp_dcp_index *index, s
 
 /* An attribute of an object that was made by NEWOBJ and BUILD of a dict; NULL when absent. */
 const struct gcmp_node *gcmp_dcp_attribute(const struct gcmp_node *object, const char *name);
+
+/* Set values[i] to the attribute names[i], or NULL. */
+void gcmp_dcp_read_fields(struct gcmp_dcp_fields *fields, const struct gcmp_node *object);
+
 /* What a node is an object of, for messages. */
 const char *gcmp_dcp_class_name(const struct gcmp_node *node);
 

@@ -17,6 +17,13 @@
 #include "formats/dcp_names.h"
 #include "formats/torch_file.h"
 
+/* Entries name their file by a node that they share: a direct-mapped cache of a power of two. */
+enum { SHARD_CACHE = 256 };
+
+/* Fields of a chunk and of an entry, in the order in which they are named in gcmp_dcp_fields. */
+enum { CHUNK_OFFSETS, CHUNK_SIZES };
+enum { INFO_PATH, INFO_OFFSET, INFO_LENGTH, INFO_TRANSFORMS };
+
 /* A metadata file while it is turned into stored tensors. */
 struct metadata {
     struct gcmp_dcp_index index;
@@ -31,8 +38,13 @@ struct reader {
     struct gcmp_map stored_index; /* key -> index of the stored tensor; with several files */
     struct gcmp_dcp_key *keys;    /* of each stored tensor */
     size_t key_capacity;
-    size_t unread_count; /* tensors of a type or layout that is not known */
-    char unread[300];    /* the first of them */
+    struct gcmp_dcp_fields chunk_fields, info_fields;
+    struct {
+        const struct gcmp_node *path;
+        uint32_t file;
+    } shards[SHARD_CACHE]; /* files that were looked up lately */
+    size_t unread_count;   /* tensors of a type or layout that is not known */
+    char unread[300];      /* the first of them */
     struct gradcmp_error *error;
 };
 
@@ -69,14 +81,10 @@ static enum gradcmp_status fail_tensor(const struct reader *reader, const struct
                        tensor->key, text);
 }
 
-/* Read a torch.Size attribute of `owner`. */
-static enum gradcmp_status read_sizes(struct reader *reader, const struct tensor *tensor,
+/* Say what is wrong with a torch.Size of `owner` that gcmp_node_sizes does not take. */
+static enum gradcmp_status fail_sizes(struct reader *reader, const struct tensor *tensor,
                                       const struct gcmp_node *owner, const char *name,
-                                      uint64_t *sizes, unsigned *ndim) {
-    const struct gcmp_node *node = gcmp_dcp_attribute(owner, name);
-    if (gcmp_node_sizes(node, sizes, GRADCMP_MAX_NDIM, ndim)) {
-        return GRADCMP_OK;
-    }
+                                      const struct gcmp_node *node) {
     const struct gcmp_node *tuple =
         node != NULL && node->kind == GCMP_NODE_CALL ? gcmp_node_arg(node, 0) : node;
     size_t count = gcmp_node_count(tuple);
@@ -119,7 +127,10 @@ static enum gradcmp_status read_properties(struct reader *reader, struct tensor 
 
 static enum gradcmp_status read_tensor(struct reader *reader, struct tensor *tensor) {
     GCMP_TRY(read_properties(reader, tensor));
-    GCMP_TRY(read_sizes(reader, tensor, tensor->node, "size", tensor->shape, &tensor->ndim));
+    const struct gcmp_node *size = gcmp_dcp_attribute(tensor->node, "size");
+    if (!gcmp_node_sizes(size, tensor->shape, GRADCMP_MAX_NDIM, &tensor->ndim)) {
+        return fail_sizes(reader, tensor, tensor->node, "size", size);
+    }
     uint64_t elems, bytes;
     unsigned elem_bytes = gcmp_dtype_bytes(tensor->dtype);
     if (!gcmp_product(tensor->shape, tensor->ndim, &elems) ||
@@ -139,7 +150,7 @@ static enum gradcmp_status read_tensor(struct reader *reader, struct tensor *ten
  * named in the entry: this is the place to choose a decoder. */
 static enum gradcmp_status check_transforms(struct reader *reader, const struct tensor *tensor,
                                             const struct gcmp_node *info) {
-    const struct gcmp_node *transforms = gcmp_dcp_attribute(info, "transform_descriptors");
+    const struct gcmp_node *transforms = reader->info_fields.values[INFO_TRANSFORMS];
     if (transforms == NULL || transforms->kind == GCMP_NODE_NONE ||
         (transforms->kind == GCMP_NODE_LIST && gcmp_node_count(transforms) == 0)) {
         return GRADCMP_OK;
@@ -151,9 +162,9 @@ static enum gradcmp_status check_transforms(struct reader *reader, const struct 
 }
 
 /* Register the shard that an entry names; a name that lies is this metadata's fault. */
-static enum gradcmp_status find_shard(struct reader *reader, const struct tensor *tensor,
-                                      const struct gcmp_node *info, uint32_t *shard) {
-    const struct gcmp_node *path = gcmp_dcp_attribute(info, "relative_path");
+static enum gradcmp_status add_shard(struct reader *reader, const struct tensor *tensor,
+                                     const struct gcmp_node *info, uint32_t *shard) {
+    const struct gcmp_node *path = reader->info_fields.values[INFO_PATH];
     if (path == NULL || path->kind != GCMP_NODE_TEXT) {
         FAIL_TENSOR(reader, tensor, info, GRADCMP_ERROR_CORRUPT,
                     "expected a text as relative_path, found %s", gcmp_node_kind_name(path));
@@ -176,12 +187,27 @@ static enum gradcmp_status find_shard(struct reader *reader, const struct tensor
     return status;
 }
 
+/* Find the shard of the entry whose fields were read. */
+static enum gradcmp_status find_shard(struct reader *reader, const struct tensor *tensor,
+                                      const struct gcmp_node *info, uint32_t *shard) {
+    const struct gcmp_node *path = reader->info_fields.values[INFO_PATH];
+    size_t at = (size_t)((uintptr_t)path / sizeof(void *)) % SHARD_CACHE;
+    if (path == NULL || reader->shards[at].path != path) {
+        GCMP_TRY(add_shard(reader, tensor, info, &reader->shards[at].file));
+        reader->shards[at].path = path;
+    }
+    *shard = reader->shards[at].file;
+    return GRADCMP_OK;
+}
+
 /* Read where an item lies and check that its shard holds it. */
 static enum gradcmp_status read_entry(struct reader *reader, const struct tensor *tensor,
                                       const struct gcmp_node *info, struct gradcmp_source *source) {
     int64_t offset, length;
-    if (!gcmp_node_int(gcmp_dcp_attribute(info, "offset"), &offset) || offset < 0 ||
-        !gcmp_node_int(gcmp_dcp_attribute(info, "length"), &length) || length <= 0) {
+    gcmp_dcp_read_fields(&reader->info_fields, info);
+    const struct gcmp_node *const *values = reader->info_fields.values;
+    if (!gcmp_node_int(values[INFO_OFFSET], &offset) || offset < 0 ||
+        !gcmp_node_int(values[INFO_LENGTH], &length) || length <= 0) {
         FAIL_TENSOR(reader, tensor, info, GRADCMP_ERROR_CORRUPT,
                     "expected an integer offset of 0 or more and a length of 1 or more");
     }
@@ -219,8 +245,14 @@ static enum gradcmp_status read_chunk(struct reader *reader, const struct tensor
                                       const struct gcmp_node *chunk, uint64_t *box, bool *empty) {
     uint64_t sizes[GRADCMP_MAX_NDIM];
     unsigned offset_ndim = 0, size_ndim = 0;
-    GCMP_TRY(read_sizes(reader, tensor, chunk, "offsets", box, &offset_ndim));
-    GCMP_TRY(read_sizes(reader, tensor, chunk, "sizes", sizes, &size_ndim));
+    gcmp_dcp_read_fields(&reader->chunk_fields, chunk);
+    const struct gcmp_node *const *values = reader->chunk_fields.values;
+    if (!gcmp_node_sizes(values[CHUNK_OFFSETS], box, GRADCMP_MAX_NDIM, &offset_ndim)) {
+        return fail_sizes(reader, tensor, chunk, "offsets", values[CHUNK_OFFSETS]);
+    }
+    if (!gcmp_node_sizes(values[CHUNK_SIZES], sizes, GRADCMP_MAX_NDIM, &size_ndim)) {
+        return fail_sizes(reader, tensor, chunk, "sizes", values[CHUNK_SIZES]);
+    }
     if (offset_ndim != tensor->ndim || size_ndim != tensor->ndim) {
         FAIL_TENSOR(reader, tensor, chunk, GRADCMP_ERROR_CORRUPT,
                     "a chunk of %u offsets and %u sizes in a tensor of %u axes", offset_ndim,
@@ -447,7 +479,13 @@ static void free_reader(struct reader *reader) {
 enum gradcmp_status gcmp_dcp_read_metadata(struct gradcmp_catalogue *catalogue, char *const *names,
                                            size_t count, bool *megatron,
                                            struct gradcmp_error *error) {
-    struct reader reader = {.catalogue = catalogue, .file_count = count, .error = error};
+    struct reader reader = {
+        .catalogue = catalogue,
+        .file_count = count,
+        .error = error,
+        .chunk_fields.names = {"offsets", "sizes"},
+        .info_fields.names = {"relative_path", "offset", "length", "transform_descriptors"},
+    };
     enum gradcmp_status status = GRADCMP_OK;
     reader.files = calloc(count, sizeof *reader.files);
     if (reader.files == NULL) {

@@ -98,11 +98,11 @@ const char *gcmp_dir_name_fault(const char *name, size_t name_bytes) {
     if (name_bytes == 0) {
         return "is empty";
     }
-    if (memchr(name, '\0', name_bytes) != NULL) {
-        return "holds a NUL";
-    }
     if (name_bytes >= PATH_MAX) {
         return "is too long";
+    }
+    if (memchr(name, '\0', name_bytes) != NULL) {
+        return "holds a NUL";
     }
     if (name[0] == '/') {
         return "is absolute";
