@@ -129,7 +129,7 @@ static enum gradcmp_status open_participant(struct gcmp_comparison *comparison, 
     struct kept_checkpoints *kept = comparison->report->owned;
     GCMP_TRY(gcmp_checkpoint_open(path, comparison->options, &participant->checkpoint, error));
     kept->checkpoints[kept->count++] = participant->checkpoint;
-    return GRADCMP_OK;
+    return gcmp_unshard_check_states(&participant->checkpoint->catalogue, error);
 }
 
 /* exp_avg where any side has it, else main_grad where any side has that, else exp_avg, for its

@@ -107,6 +107,11 @@ GRADCMP_API const char *gradcmp_outcome_name(enum gradcmp_outcome outcome);
 /* Return the version as "MAJOR.MINOR.PATCH". */
 GRADCMP_API const char *gradcmp_version(void);
 
+/* Name one thing that this build can do: features are numbered from 0; NULL is behind the last.
+ * *kind (NULL allowed) is "format" for a format that is read, "kernel" for an instruction set that
+ * this processor runs. */
+GRADCMP_API const char *gradcmp_feature(size_t index, const char **kind);
+
 /* Called now and then from the thread that made the call; return nonzero to cancel.
  * bytes_done and bytes_total count the bytes of slabs. */
 typedef int (*gradcmp_progress_fn)(void *user, uint64_t bytes_done, uint64_t bytes_total);
@@ -263,6 +268,37 @@ gradcmp_report_write_text(const struct gradcmp_report *report,
 GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_report_write_json(const struct gradcmp_report *report, gradcmp_write_fn write, void *user,
                           struct gradcmp_error *error);
+
+/* Findings of `gradcmp check` over one or more checkpoints. */
+struct gradcmp_findings;
+
+/* Look at each checkpoint alone, at any step: copies agree, tied weights are equal, model weights
+ * are their rounded fp32 masters, nothing is NaN or Inf, no tensor or shard is all zero or all
+ * subnormal, no parameter lost one of its states, padding rows are zero. Reads every state. A
+ * checkpoint that cannot be read is kept as an error in the result and the call still succeeds. On
+ * success *out is owned by the caller (gradcmp_findings_free); *out is NULL after every failure. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_check(const char *const *paths, size_t path_count, const struct gradcmp_options *options,
+              struct gradcmp_findings **out, struct gradcmp_error *error);
+
+/* Free findings; NULL is allowed. */
+GRADCMP_API void gradcmp_findings_free(struct gradcmp_findings *findings);
+
+/* Number of findings over all checkpoints. */
+GRADCMP_API size_t gradcmp_findings_count(const struct gradcmp_findings *findings);
+
+/* Return the exit status that a program should end with: 0 clean, 1 findings, 2 not all was read.
+ */
+GRADCMP_API int gradcmp_findings_exit_status(const struct gradcmp_findings *findings);
+
+/* Write the findings for people, or as JSON (schema 1). */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_findings_write_text(const struct gradcmp_findings *findings,
+                            const struct gradcmp_text_options *text, gradcmp_write_fn write,
+                            void *user, struct gradcmp_error *error);
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_findings_write_json(const struct gradcmp_findings *findings, gradcmp_write_fn write,
+                            void *user, struct gradcmp_error *error);
 
 #ifdef __cplusplus
 }

@@ -3,50 +3,63 @@
 
 #include "gradcmp/sys/format.h"
 
-void gcmp_json_parallel(struct gcmp_json *json, const char *key,
+void gcmp_emit_parallel(struct gcmp_emitter *json, const char *key,
                         const struct gradcmp_parallel *parallel) {
-    gcmp_json_open_object(json, key, false);
-    gcmp_json_known(json, "tp", parallel->tp);
-    gcmp_json_known(json, "pp", parallel->pp);
-    gcmp_json_known(json, "vp", parallel->vp);
-    gcmp_json_known(json, "dp", parallel->dp);
-    gcmp_json_known(json, "cp", parallel->cp);
-    gcmp_json_known(json, "ep", parallel->ep);
-    gcmp_json_known(json, "etp", parallel->etp);
-    gcmp_json_known(json, "world", parallel->world);
-    gcmp_json_close(json);
+    gcmp_emit_open_object(json, key, false);
+    gcmp_emit_known(json, "tp", parallel->tp);
+    gcmp_emit_known(json, "pp", parallel->pp);
+    gcmp_emit_known(json, "vp", parallel->vp);
+    gcmp_emit_known(json, "dp", parallel->dp);
+    gcmp_emit_known(json, "cp", parallel->cp);
+    gcmp_emit_known(json, "ep", parallel->ep);
+    gcmp_emit_known(json, "etp", parallel->etp);
+    gcmp_emit_known(json, "world", parallel->world);
+    gcmp_emit_close(json);
 }
 
-static void write_setting(struct gcmp_json *json, const struct gradcmp_setting *setting) {
+static void write_setting(struct gcmp_emitter *json, const struct gradcmp_setting *setting) {
     switch (setting->kind) {
     case GRADCMP_SETTING_BOOL:
-        gcmp_json_bool(json, setting->name, setting->integer != 0);
+        gcmp_emit_bool(json, setting->name, setting->integer != 0);
         break;
     case GRADCMP_SETTING_INT:
-        gcmp_json_integer(json, setting->name, setting->integer);
+        gcmp_emit_integer(json, setting->name, setting->integer);
         break;
     case GRADCMP_SETTING_FLOAT:
-        gcmp_json_real(json, setting->name, setting->number);
+        gcmp_emit_real(json, setting->name, setting->number);
         break;
     case GRADCMP_SETTING_TEXT:
-        gcmp_json_text(json, setting->name, setting->text);
+        gcmp_emit_text(json, setting->name, setting->text);
         break;
     case GRADCMP_SETTING_NONE:
     default:
-        gcmp_json_null(json, setting->name);
+        gcmp_emit_null(json, setting->name);
     }
 }
 
-void gcmp_json_settings(struct gcmp_json *json, const char *key,
+void gcmp_emit_settings(struct gcmp_emitter *json, const char *key,
                         const struct gradcmp_catalogue *catalogue) {
-    gcmp_json_open_object(json, key, true);
+    gcmp_emit_open_object(json, key, true);
     for (size_t i = 0; i < catalogue->setting_count; i++) {
         write_setting(json, &catalogue->settings[i]);
     }
-    gcmp_json_close(json);
+    gcmp_emit_close(json);
 }
 
-void gcmp_json_format(struct gcmp_json *json, const char *key,
+void gcmp_emit_format(struct gcmp_emitter *json, const char *key,
                       const struct gradcmp_catalogue *catalogue) {
-    gcmp_json_text(json, key, catalogue->format == NULL ? NULL : catalogue->format->name);
+    gcmp_emit_text(json, key, catalogue->format == NULL ? NULL : catalogue->format->name);
+}
+
+void gcmp_emit_error(struct gcmp_emitter *json, const char *key,
+                     const struct gradcmp_error *error) {
+    gcmp_emit_open_object(json, key, false);
+    gcmp_emit_text(json, "file", error->path[0] == '\0' ? NULL : error->path);
+    if (error->offset_bytes == GRADCMP_NO_OFFSET) {
+        gcmp_emit_null(json, "offset");
+    } else {
+        gcmp_emit_count(json, "offset", error->offset_bytes);
+    }
+    gcmp_emit_text(json, "message", error->message);
+    gcmp_emit_close(json);
 }

@@ -6,15 +6,18 @@
 #include "report/json.h"
 
 /* {"tp": 2, ..., "world": 4}; a size that is not known is null. */
-void gcmp_json_parallel(struct gcmp_json *json, const char *key,
+void gcmp_emit_parallel(struct gcmp_emitter *json, const char *key,
                         const struct gradcmp_parallel *parallel);
 
 /* What the run says of itself, in the order in which it was found. */
-void gcmp_json_settings(struct gcmp_json *json, const char *key,
+void gcmp_emit_settings(struct gcmp_emitter *json, const char *key,
                         const struct gradcmp_catalogue *catalogue);
 
 /* The format's name, or null. */
-void gcmp_json_format(struct gcmp_json *json, const char *key,
+void gcmp_emit_format(struct gcmp_emitter *json, const char *key,
                       const struct gradcmp_catalogue *catalogue);
+
+/* {"file": ..., "offset": ..., "message": ...}; null for what is not known. */
+void gcmp_emit_error(struct gcmp_emitter *json, const char *key, const struct gradcmp_error *error);
 
 #endif

@@ -5,135 +5,135 @@
 #include "report/json_parts.h"
 #include "report/names.h"
 
-static void write_options(struct gcmp_json *json, const struct gradcmp_options *options) {
+static void write_options(struct gcmp_emitter *json, const struct gradcmp_options *options) {
     struct gcmp_option_value values[GCMP_MAX_OPTION_VALUES];
     size_t count = gcmp_options_listed(options, values);
-    gcmp_json_open_object(json, "options", false);
+    gcmp_emit_open_object(json, "options", false);
     for (size_t i = 0; i < count; i++) {
         switch (values[i].kind) {
         case GCMP_OPTION_SWITCH:
-            gcmp_json_bool(json, values[i].key, values[i].count != 0);
+            gcmp_emit_bool(json, values[i].key, values[i].count != 0);
             break;
         case GCMP_OPTION_TEXT:
-            gcmp_json_text(json, values[i].key, values[i].text);
+            gcmp_emit_text(json, values[i].key, values[i].text);
             break;
         case GCMP_OPTION_REAL:
-            gcmp_json_real(json, values[i].key, values[i].real);
+            gcmp_emit_real(json, values[i].key, values[i].real);
             break;
         case GCMP_OPTION_COUNT:
-            gcmp_json_count(json, values[i].key, values[i].count);
+            gcmp_emit_count(json, values[i].key, values[i].count);
             break;
         }
     }
-    gcmp_json_close(json);
+    gcmp_emit_close(json);
 }
 
-static void write_dtype(struct gcmp_json *json, const char *key, enum gradcmp_dtype dtype) {
-    gcmp_json_text(json, key, dtype == GRADCMP_DTYPE_NONE ? NULL : gradcmp_dtype_name(dtype));
+static void write_dtype(struct gcmp_emitter *json, const char *key, enum gradcmp_dtype dtype) {
+    gcmp_emit_text(json, key, dtype == GRADCMP_DTYPE_NONE ? NULL : gradcmp_dtype_name(dtype));
 }
 
-static void write_baseline(struct gcmp_json *json, const struct gradcmp_report *report) {
+static void write_baseline(struct gcmp_emitter *json, const struct gradcmp_report *report) {
     const struct gradcmp_catalogue *catalogue = report->baseline;
     const struct gradcmp_bound *bound = &report->baseline_bound;
-    gcmp_json_open_object(json, "baseline", true);
-    gcmp_json_text(json, "path", report->baseline_path);
-    gcmp_json_format(json, "format", catalogue);
-    gcmp_json_known(json, "layers", bound->layers);
+    gcmp_emit_open_object(json, "baseline", true);
+    gcmp_emit_text(json, "path", report->baseline_path);
+    gcmp_emit_format(json, "format", catalogue);
+    gcmp_emit_known(json, "layers", bound->layers);
     write_dtype(json, "dtype", bound->dtype);
-    gcmp_json_text(json, "dtype_source", gcmp_dtype_source_key(bound->dtype_source));
+    gcmp_emit_text(json, "dtype_source", gcmp_dtype_source_key(bound->dtype_source));
     if (catalogue->iteration < 0) {
-        gcmp_json_null(json, "iteration");
+        gcmp_emit_null(json, "iteration");
     } else {
-        gcmp_json_integer(json, "iteration", catalogue->iteration);
+        gcmp_emit_integer(json, "iteration", catalogue->iteration);
     }
-    gcmp_json_parallel(json, "parallel", &catalogue->parallel);
-    gcmp_json_settings(json, "settings", catalogue);
-    gcmp_json_close(json);
+    gcmp_emit_parallel(json, "parallel", &catalogue->parallel);
+    gcmp_emit_settings(json, "settings", catalogue);
+    gcmp_emit_close(json);
 }
 
-static void write_bound(struct gcmp_json *json, const struct gradcmp_bound *bound) {
-    gcmp_json_open_object(json, "bound", false);
-    gcmp_json_real(json, "k", bound->k);
-    gcmp_json_real(json, "C", bound->C);
-    gcmp_json_count(json, "L", bound->layers);
-    gcmp_json_real(json, "eps", bound->eps);
-    gcmp_json_text(json, "rule", bound->constant ? "constant" : "depth");
-    gcmp_json_text(json, "dtype_source", gcmp_dtype_source_key(bound->dtype_source));
-    gcmp_json_close(json);
+static void write_bound(struct gcmp_emitter *json, const struct gradcmp_bound *bound) {
+    gcmp_emit_open_object(json, "bound", false);
+    gcmp_emit_real(json, "k", bound->k);
+    gcmp_emit_real(json, "C", bound->C);
+    gcmp_emit_count(json, "L", bound->layers);
+    gcmp_emit_real(json, "eps", bound->eps);
+    gcmp_emit_text(json, "rule", bound->constant ? "constant" : "depth");
+    gcmp_emit_text(json, "dtype_source", gcmp_dtype_source_key(bound->dtype_source));
+    gcmp_emit_close(json);
 }
 
-static void write_worst(struct gcmp_json *json, const struct gradcmp_pair_report *pair) {
+static void write_worst(struct gcmp_emitter *json, const struct gradcmp_pair_report *pair) {
     if (pair->worst >= pair->parameter_count) {
-        gcmp_json_null(json, "worst");
+        gcmp_emit_null(json, "worst");
         return;
     }
-    gcmp_json_open_object(json, "worst", false);
-    gcmp_json_text(json, "name", pair->parameters[pair->worst].name);
-    gcmp_json_figure(json, "ratio", pair->parameters[pair->worst].ratio);
-    gcmp_json_close(json);
+    gcmp_emit_open_object(json, "worst", false);
+    gcmp_emit_text(json, "name", pair->parameters[pair->worst].name);
+    gcmp_emit_figure(json, "ratio", pair->parameters[pair->worst].ratio);
+    gcmp_emit_close(json);
 }
 
-static void write_summary(struct gcmp_json *json, const struct gradcmp_pair_report *pair) {
+static void write_summary(struct gcmp_emitter *json, const struct gradcmp_pair_report *pair) {
     static const enum gradcmp_verdict order[] = {
         GRADCMP_VERDICT_PASS,      GRADCMP_VERDICT_FAIL,     GRADCMP_VERDICT_SCALE,
         GRADCMP_VERDICT_NONFINITE, GRADCMP_VERDICT_MISSING,  GRADCMP_VERDICT_EXTRA,
         GRADCMP_VERDICT_SHAPE,     GRADCMP_VERDICT_CONFLICT, GRADCMP_VERDICT_UNJUDGED};
-    gcmp_json_open_object(json, "summary", true);
-    gcmp_json_count(json, "parameters", pair->parameter_count);
+    gcmp_emit_open_object(json, "summary", true);
+    gcmp_emit_count(json, "parameters", pair->parameter_count);
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
-        gcmp_json_count(json, gradcmp_verdict_name(order[i]), pair->verdict_counts[order[i]]);
+        gcmp_emit_count(json, gradcmp_verdict_name(order[i]), pair->verdict_counts[order[i]]);
     }
-    gcmp_json_count(json, "elements", pair->compared_elems);
-    gcmp_json_count(json, "bytes", pair->bytes);
-    gcmp_json_figure(json, "common_factor", pair->common_factor);
-    gcmp_json_figure(json, "norm_a", pair->norm_a);
-    gcmp_json_figure(json, "norm_b", pair->norm_b);
+    gcmp_emit_count(json, "elements", pair->compared_elems);
+    gcmp_emit_count(json, "bytes", pair->bytes);
+    gcmp_emit_figure(json, "common_factor", pair->common_factor);
+    gcmp_emit_figure(json, "norm_a", pair->norm_a);
+    gcmp_emit_figure(json, "norm_b", pair->norm_b);
     write_worst(json, pair);
-    gcmp_json_close(json);
+    gcmp_emit_close(json);
 }
 
-static void write_onset(struct gcmp_json *json, const struct gradcmp_pair_report *pair) {
+static void write_onset(struct gcmp_emitter *json, const struct gradcmp_pair_report *pair) {
     if (pair->onset_layer < 0) {
-        gcmp_json_null(json, "onset");
+        gcmp_emit_null(json, "onset");
         return;
     }
-    gcmp_json_open_object(json, "onset", true);
-    gcmp_json_integer(json, "layer", pair->onset_layer);
-    gcmp_json_open_array(json, "names", true);
+    gcmp_emit_open_object(json, "onset", true);
+    gcmp_emit_integer(json, "layer", pair->onset_layer);
+    gcmp_emit_open_array(json, "names", true);
     for (size_t i = 0; i < pair->parameter_count; i++) {
         const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
         if (parameter->layer == pair->onset_layer && gcmp_verdict_makes_onset(parameter->verdict)) {
-            gcmp_json_text(json, NULL, parameter->name);
+            gcmp_emit_text(json, NULL, parameter->name);
         }
     }
-    gcmp_json_close(json);
+    gcmp_emit_close(json);
     if (pair->jump_layer < 0) {
-        gcmp_json_null(json, "jump_layer");
+        gcmp_emit_null(json, "jump_layer");
     } else {
-        gcmp_json_integer(json, "jump_layer", pair->jump_layer);
+        gcmp_emit_integer(json, "jump_layer", pair->jump_layer);
     }
-    gcmp_json_close(json);
+    gcmp_emit_close(json);
 }
 
-static void write_note(struct gcmp_json *json, const char *before, const char *note) {
+static void write_note(struct gcmp_emitter *json, const char *before, const char *note) {
     struct gcmp_text line = GCMP_TEXT_INIT;
     gcmp_text_add(&line, before);
     gcmp_text_add(&line, note);
     json->out->text.failed = json->out->text.failed || line.failed;
     if (!line.failed) {
-        gcmp_json_text(json, NULL, line.bytes);
+        gcmp_emit_text(json, NULL, line.bytes);
     }
     gcmp_text_free(&line);
 }
 
-static void write_notes(struct gcmp_json *json, const struct gradcmp_report *report,
+static void write_notes(struct gcmp_emitter *json, const struct gradcmp_report *report,
                         const struct gradcmp_pair_report *pair) {
-    gcmp_json_open_array(json, "notes", true);
+    gcmp_emit_open_array(json, "notes", true);
     if (pair->undecided_reason != NULL) {
-        gcmp_json_text(json, NULL, pair->undecided_reason);
+        gcmp_emit_text(json, NULL, pair->undecided_reason);
     }
     for (size_t i = 0; i < pair->note_count; i++) {
-        gcmp_json_text(json, NULL, pair->notes[i]);
+        gcmp_emit_text(json, NULL, pair->notes[i]);
     }
     for (size_t i = 0; i < report->baseline->note_count; i++) {
         write_note(json, "baseline: ", report->baseline->notes[i]);
@@ -141,11 +141,12 @@ static void write_notes(struct gcmp_json *json, const struct gradcmp_report *rep
     for (size_t i = 0; pair->catalogue != NULL && i < pair->catalogue->note_count; i++) {
         write_note(json, "candidate: ", pair->catalogue->notes[i]);
     }
-    gcmp_json_close(json);
+    gcmp_emit_close(json);
 }
 
 /* What the tally holds, or null where nothing was compared. */
-static void write_counts(struct gcmp_json *json, const struct gradcmp_parameter_report *parameter) {
+static void write_counts(struct gcmp_emitter *json,
+                         const struct gradcmp_parameter_report *parameter) {
     const struct gradcmp_tally *tally = &parameter->tally;
     const struct {
         const char *key;
@@ -155,98 +156,73 @@ static void write_counts(struct gcmp_json *json, const struct gradcmp_parameter_
                   {"nonfinite_a", tally->nonfinite_a}, {"nonfinite_b", tally->nonfinite_b}};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         if (gcmp_is_compared(parameter)) {
-            gcmp_json_count(json, counts[i].key, counts[i].value);
+            gcmp_emit_count(json, counts[i].key, counts[i].value);
         } else {
-            gcmp_json_null(json, counts[i].key);
+            gcmp_emit_null(json, counts[i].key);
         }
     }
 }
 
-static void write_maximum(struct gcmp_json *json, const struct gradcmp_parameter_report *parameter,
-                          unsigned ndim, const uint64_t *shape) {
+static void write_maximum(struct gcmp_emitter *json,
+                          const struct gradcmp_parameter_report *parameter, unsigned ndim,
+                          const uint64_t *shape) {
     double max_abs = gcmp_max_abs(parameter);
-    gcmp_json_figure(json, "max_abs", max_abs);
+    gcmp_emit_figure(json, "max_abs", max_abs);
     if (isnan(max_abs)) {
-        gcmp_json_null(json, "max_index");
+        gcmp_emit_null(json, "max_index");
         return;
     }
     uint64_t index[GRADCMP_MAX_NDIM];
     gcmp_unravel(parameter->tally.max_d_index, ndim, shape, index);
-    gcmp_json_sizes(json, "max_index", index, ndim);
+    gcmp_emit_sizes(json, "max_index", index, ndim);
 }
 
-static void write_parameter(struct gcmp_json *json,
+static void write_parameter(struct gcmp_emitter *json,
                             const struct gradcmp_parameter_report *parameter) {
     uint64_t shape[GRADCMP_MAX_NDIM];
     unsigned ndim = gcmp_compared_shape(parameter, shape);
-    gcmp_json_open_object(json, NULL, false);
-    gcmp_json_text(json, "name", parameter->name);
-    gcmp_json_integer(json, "layer", parameter->layer);
-    gcmp_json_sizes(json, "shape", shape, ndim);
+    gcmp_emit_open_object(json, NULL, false);
+    gcmp_emit_text(json, "name", parameter->name);
+    gcmp_emit_integer(json, "layer", parameter->layer);
+    gcmp_emit_sizes(json, "shape", shape, ndim);
     write_dtype(json, "dtype", parameter->in_a ? parameter->dtype_a : parameter->dtype_b);
-    gcmp_json_text(json, "verdict", gradcmp_verdict_name(parameter->verdict));
-    gcmp_json_figure(json, "rel", parameter->rel);
-    gcmp_json_figure(json, "rel_common", parameter->rel_common);
-    gcmp_json_figure(json, "bound", parameter->bound);
-    gcmp_json_figure(json, "ratio", parameter->ratio);
-    gcmp_json_figure(json, "alpha", parameter->alpha);
-    gcmp_json_figure(json, "alpha_tolerance", parameter->alpha_tolerance);
-    gcmp_json_figure(json, "rho", parameter->rho);
-    gcmp_json_figure(json, "cos", parameter->cosine);
-    gcmp_json_figure(json, "norm_a", parameter->norm_a);
-    gcmp_json_figure(json, "norm_b", parameter->norm_b);
+    gcmp_emit_text(json, "verdict", gradcmp_verdict_name(parameter->verdict));
+    gcmp_emit_figure(json, "rel", parameter->rel);
+    gcmp_emit_figure(json, "rel_common", parameter->rel_common);
+    gcmp_emit_figure(json, "bound", parameter->bound);
+    gcmp_emit_figure(json, "ratio", parameter->ratio);
+    gcmp_emit_figure(json, "alpha", parameter->alpha);
+    gcmp_emit_figure(json, "alpha_tolerance", parameter->alpha_tolerance);
+    gcmp_emit_figure(json, "rho", parameter->rho);
+    gcmp_emit_figure(json, "cos", parameter->cosine);
+    gcmp_emit_figure(json, "norm_a", parameter->norm_a);
+    gcmp_emit_figure(json, "norm_b", parameter->norm_b);
     write_maximum(json, parameter, ndim, shape);
     write_counts(json, parameter);
-    gcmp_json_open_array(json, "causes", false);
-    gcmp_json_close(json);
-    gcmp_json_open_array(json, "shards", false);
-    gcmp_json_close(json);
-    gcmp_json_close(json);
+    gcmp_emit_open_array(json, "causes", false);
+    gcmp_emit_close(json);
+    gcmp_emit_open_array(json, "shards", false);
+    gcmp_emit_close(json);
+    gcmp_emit_close(json);
 }
 
-static void write_error(struct gcmp_json *json, const struct gradcmp_error *error) {
-    gcmp_json_open_object(json, "error", false);
-    gcmp_json_text(json, "file", error->path[0] == '\0' ? NULL : error->path);
-    if (error->offset_bytes == GRADCMP_NO_OFFSET) {
-        gcmp_json_null(json, "offset");
-    } else {
-        gcmp_json_count(json, "offset", error->offset_bytes);
-    }
-    gcmp_json_text(json, "message", error->message);
-    gcmp_json_close(json);
-}
-
-static void write_figures(struct gcmp_json *json, const struct gradcmp_report *report,
-                          const struct gradcmp_pair_report *pair) {
-    write_bound(json, &pair->bound);
-    write_summary(json, pair);
-    write_onset(json, pair);
-    gcmp_json_null(json, "cause");
-    write_notes(json, report, pair);
-    gcmp_json_open_array(json, "parameters", true);
-    for (size_t i = 0; i < pair->parameter_count; i++) {
-        write_parameter(json, &pair->parameters[i]);
-    }
-    gcmp_json_close(json);
-}
-
-static void write_pair(struct gcmp_json *json, const struct gradcmp_report *report,
+static void write_pair(struct gcmp_emitter *json, const struct gradcmp_report *report,
                        const struct gradcmp_pair_report *pair) {
     static const struct gradcmp_catalogue nothing_known = {0};
     const struct gradcmp_catalogue *catalogue =
         pair->catalogue == NULL ? &nothing_known : pair->catalogue;
-    gcmp_json_open_object(json, NULL, true);
-    gcmp_json_text(json, "path", pair->path);
-    gcmp_json_format(json, "format", catalogue);
-    gcmp_json_parallel(json, "parallel", &catalogue->parallel);
-    gcmp_json_settings(json, "settings", catalogue);
-    gcmp_json_text(json, "verdict", gradcmp_outcome_name(pair->outcome));
+    gcmp_emit_open_object(json, NULL, true);
+    gcmp_emit_text(json, "path", pair->path);
+    gcmp_emit_format(json, "format", catalogue);
+    gcmp_emit_parallel(json, "parallel", &catalogue->parallel);
+    gcmp_emit_settings(json, "settings", catalogue);
+    gcmp_emit_text(json, "verdict", gradcmp_outcome_name(pair->outcome));
     if (pair->outcome == GRADCMP_OUTCOME_ERROR) {
-        write_error(json, &pair->error);
+        gcmp_emit_error(json, "error", &pair->error);
     } else {
         write_figures(json, report, pair);
     }
-    gcmp_json_close(json);
+    gcmp_emit_close(json);
 }
 
 enum gradcmp_status gradcmp_report_write_json(const struct gradcmp_report *report,
@@ -254,19 +230,19 @@ enum gradcmp_status gradcmp_report_write_json(const struct gradcmp_report *repor
                                               struct gradcmp_error *error) {
     struct gcmp_out out;
     gcmp_out_begin(&out, write, user);
-    struct gcmp_json json = {.out = &out};
-    gcmp_json_open_object(&json, NULL, true);
-    gcmp_json_integer(&json, "schema", 1);
-    gcmp_json_text(&json, "tool", "gradcmp");
-    gcmp_json_text(&json, "version", gradcmp_version());
-    gcmp_json_text(&json, "verdict", gradcmp_outcome_name(gcmp_overall_outcome(report)));
+    struct gcmp_emitter json = {.out = &out};
+    gcmp_emit_open_object(&json, NULL, true);
+    gcmp_emit_integer(&json, "schema", 1);
+    gcmp_emit_text(&json, "tool", "gradcmp");
+    gcmp_emit_text(&json, "version", gradcmp_version());
+    gcmp_emit_text(&json, "verdict", gradcmp_outcome_name(gcmp_overall_outcome(report)));
     write_options(&json, &report->options);
     write_baseline(&json, report);
-    gcmp_json_open_array(&json, "candidates", true);
+    gcmp_emit_open_array(&json, "candidates", true);
     for (size_t i = 0; i < report->pair_count; i++) {
         write_pair(&json, report, &report->pairs[i]);
     }
-    gcmp_json_close(&json);
-    gcmp_json_close(&json);
+    gcmp_emit_close(&json);
+    gcmp_emit_close(&json);
     return gcmp_out_end(&out, error);
 }

@@ -22,7 +22,8 @@ enum gradcmp_dtype_source {
     GRADCMP_DTYPE_ASSUMED_STATE    /* assumed: the state's own type */
 };
 
-/* bound(l) = min(k * C^(L+1-l) * eps, cap); with `constant`, k * C^32 * eps on every layer. */
+/* bound(l) = min(k * C^(L+1-l) * eps, cap); with `constant`, min(k * C^33 * eps, cap) on
+ * every layer (l = 0, L = 32). */
 struct gradcmp_bound {
     double k, C, eps, cap;
     uint64_t layers; /* L */
@@ -86,6 +87,38 @@ struct gradcmp_report {
     const char *state;
     struct gradcmp_options options; /* strings copied into the arena */
     void *owned; /* checkpoints kept open for the catalogues; private to src/compare.c */
+};
+
+/* One thing that `check` found. */
+struct gradcmp_finding {
+    const char *kind; /* "copies_differ", "tied_differ", "master_differs", "nonfinite", "all_zero",
+                         "subnormal", "absent_state", "padding" */
+    const char *name; /* canonical name of the parameter */
+    const char *state;
+    const char *text; /* one line */
+    struct {
+        const char *name;
+        double value;
+    } figures[4];
+    size_t figure_count;
+};
+
+/* One checkpoint looked at by `check`. */
+struct gradcmp_checked {
+    const char *path;
+    const struct gradcmp_catalogue *catalogue; /* NULL where it could not be opened */
+    struct gradcmp_error error;                /* code 0 where all was read */
+    struct gradcmp_finding *findings;          /* sorted by parameter, then state */
+    size_t finding_count, finding_capacity;
+    size_t tensors; /* looked at, over all states */
+    uint64_t elems, bytes;
+};
+
+struct gradcmp_findings {
+    struct gcmp_arena *arena;
+    struct gradcmp_checked *checked;
+    size_t checked_count;
+    void *owned; /* private to src/check.c */
 };
 
 #ifdef __cplusplus

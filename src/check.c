@@ -1,0 +1,610 @@
+/* gradcmp_check: one checkpoint alone, at any step, without a baseline. */
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "checkpoint.h"
+#include "engine/engine.h"
+
+enum check_kind {
+    CHECK_VALUES,
+    CHECK_SHARD,
+    CHECK_COPIES,
+    CHECK_MASTER,
+    CHECK_TIED,
+    CHECK_PADDING
+};
+
+/* What a job was made for. */
+struct check_origin {
+    enum check_kind kind;
+    const struct gradcmp_parameter *parameter;
+    size_t slab;   /* CHECK_SHARD */
+    uint32_t copy; /* CHECK_COPIES */
+};
+
+/* Jobs of one checkpoint; arrays grow. */
+struct check_plan {
+    struct gradcmp_checkpoint *checkpoint;
+    struct gcmp_job *jobs;
+    struct check_origin *origins;
+    struct gcmp_side *others; /* side b of each job that has one */
+    struct gradcmp_tally *tallies;
+    size_t count, capacity;
+};
+
+struct kept_checks {
+    size_t count;
+    struct gradcmp_checkpoint *checkpoints[];
+};
+
+static void plan_free(struct check_plan *plan) {
+    free(plan->jobs);
+    free(plan->origins);
+    free(plan->others);
+    free(plan->tallies);
+}
+
+static bool grow_array(void *array, size_t capacity, size_t item_bytes) {
+    void *old, *grown;
+    memcpy(&old, array, sizeof old);
+    grown = reallocarray(old, capacity, item_bytes);
+    if (grown == NULL) {
+        return false;
+    }
+    memcpy(array, &grown, sizeof grown);
+    return true;
+}
+
+/* Add a job over elements [first, first + elems) of a parameter; `other` (NULL: none) is side b. */
+static enum gradcmp_status plan_add(struct check_plan *plan, struct check_origin origin,
+                                    const struct gcmp_side *other, uint64_t first, uint64_t elems,
+                                    struct gradcmp_error *error) {
+    if (plan->count == plan->capacity) {
+        size_t capacity = plan->capacity == 0 ? 256 : 2 * plan->capacity;
+        if (!grow_array(&plan->jobs, capacity, sizeof *plan->jobs) ||
+            !grow_array(&plan->origins, capacity, sizeof *plan->origins) ||
+            !grow_array(&plan->others, capacity, sizeof *plan->others)) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        plan->capacity = capacity;
+    }
+    struct gcmp_job job = {.a = {.catalogue = &plan->checkpoint->catalogue,
+                                 .parameter = origin.parameter,
+                                 .first_elem = first},
+                           .elems = elems,
+                           .b_count = other != NULL};
+    plan->jobs[plan->count] = job;
+    plan->origins[plan->count] = origin;
+    if (other != NULL) {
+        plan->others[plan->count] = *other;
+    }
+    plan->count++;
+    return GRADCMP_OK;
+}
+
+static struct gcmp_side side_of(const struct check_plan *plan,
+                                const struct gradcmp_parameter *parameter, uint32_t copy) {
+    struct gcmp_side side = {
+        .catalogue = &plan->checkpoint->catalogue, .parameter = parameter, .copy = copy};
+    return side;
+}
+
+/* Make a parameter of one slab alone, so that its values can be looked at by themselves. */
+static struct gradcmp_parameter *
+slab_alone(struct gcmp_arena *arena, const struct gradcmp_parameter *parameter, size_t slab) {
+    struct gradcmp_parameter *alone = gcmp_arena_alloc(arena, 1, sizeof *alone);
+    struct gradcmp_slab *copy = gcmp_arena_alloc(arena, 1, sizeof *copy);
+    uint64_t *zeros = gcmp_arena_alloc(arena, parameter->ndim, sizeof *zeros);
+    if (alone == NULL || copy == NULL || zeros == NULL) {
+        return NULL;
+    }
+    *alone = *parameter;
+    *copy = parameter->slabs[slab];
+    copy->start = zeros;
+    copy->copy = 0;
+    alone->shape = copy->extent;
+    alone->elem_count = 1;
+    for (unsigned d = 0; d < parameter->ndim; d++) {
+        alone->elem_count *= copy->extent[d];
+    }
+    alone->slabs = copy;
+    alone->slab_count = 1;
+    alone->copy_count = 1;
+    return alone;
+}
+
+static bool is_optimizer_state(const char *state) {
+    return strcmp(state, "param") != 0 && strcmp(state, "fp32_param") != 0;
+}
+
+/* Elements of a parameter that hold values: all, or the rows of the true vocabulary. */
+static uint64_t used_elems(const struct check_plan *plan,
+                           const struct gradcmp_parameter *parameter) {
+    uint64_t vocab = plan->checkpoint->catalogue.vocab;
+    if (!parameter->vocab_rows || vocab == 0 || parameter->shape[0] <= vocab) {
+        return parameter->elem_count;
+    }
+    return parameter->elem_count / parameter->shape[0] * vocab;
+}
+
+static enum gradcmp_status plan_parameter(struct check_plan *plan, struct gcmp_arena *arena,
+                                          const struct gradcmp_parameter *parameter,
+                                          struct gradcmp_error *error) {
+    uint64_t used = used_elems(plan, parameter);
+    struct check_origin origin = {CHECK_VALUES, parameter, 0, 0};
+    GCMP_TRY(plan_add(plan, origin, NULL, 0, used, error));
+    if (used < parameter->elem_count) {
+        origin.kind = CHECK_PADDING;
+        GCMP_TRY(plan_add(plan, origin, NULL, used, parameter->elem_count - used, error));
+    }
+    for (uint32_t copy = 1; copy < parameter->copy_count; copy++) {
+        struct gcmp_side other = side_of(plan, parameter, copy);
+        struct check_origin copies = {CHECK_COPIES, parameter, 0, copy};
+        GCMP_TRY(plan_add(plan, copies, &other, 0, used, error));
+    }
+    bool by_shard = is_optimizer_state(parameter->state) && parameter->slab_count > 1 &&
+                    parameter->copy_count == 1 && used == parameter->elem_count;
+    for (size_t i = 0; by_shard && i < parameter->slab_count; i++) {
+        struct gradcmp_parameter *alone = slab_alone(arena, parameter, i);
+        if (alone == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        struct check_origin shard = {CHECK_SHARD, alone, i, 0};
+        GCMP_TRY(plan_add(plan, shard, NULL, 0, alone->elem_count, error));
+    }
+    return GRADCMP_OK;
+}
+
+/* The parameters of a state, or NULL where there is none. */
+static const struct gradcmp_model *model_of(const struct gradcmp_checkpoint *checkpoint,
+                                            const char *state) {
+    for (size_t i = 0; i < checkpoint->state_count; i++) {
+        if (strcmp(checkpoint->states[i], state) == 0 && checkpoint->models[i].loaded) {
+            return &checkpoint->models[i].model;
+        }
+    }
+    return NULL;
+}
+
+/* Model weights against their fp32 masters, compared in the weights' type. */
+static enum gradcmp_status plan_masters(struct check_plan *plan, struct gradcmp_error *error) {
+    const struct gradcmp_model *weights = model_of(plan->checkpoint, "param");
+    const struct gradcmp_model *masters = model_of(plan->checkpoint, "fp32_param");
+    for (size_t i = 0; weights != NULL && masters != NULL && i < weights->count; i++) {
+        const struct gradcmp_parameter *weight = &weights->parameters[i];
+        const struct gradcmp_parameter *master = gcmp_model_find(masters, weight->name);
+        if (master != NULL && master->elem_count == weight->elem_count &&
+            gcmp_dtype_is_float((enum gradcmp_dtype)weight->dtype) &&
+            gcmp_dtype_is_float((enum gradcmp_dtype)master->dtype)) {
+            struct gcmp_side other = side_of(plan, master, 0);
+            struct check_origin origin = {CHECK_MASTER, weight, 0, 0};
+            GCMP_TRY(plan_add(plan, origin, &other, 0, used_elems(plan, weight), error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* True where the run says that the output layer shares the embedding's weights. */
+static bool says_tied(const struct gradcmp_catalogue *catalogue) {
+    for (size_t i = 0; i < catalogue->setting_count; i++) {
+        const struct gradcmp_setting *setting = &catalogue->settings[i];
+        if (strcmp(setting->name, "untie_embeddings_and_output_weights") == 0) {
+            return setting->kind == GRADCMP_SETTING_BOOL && setting->integer == 0;
+        }
+    }
+    return false;
+}
+
+static enum gradcmp_status plan_tied(struct check_plan *plan, const struct gradcmp_model *model,
+                                     struct gradcmp_error *error) {
+    const struct gradcmp_parameter *embedding = NULL, *output = NULL;
+    for (size_t i = 0; i < model->count; i++) {
+        const struct gradcmp_parameter *parameter = &model->parameters[i];
+        if (parameter->vocab_rows && parameter->ndim == 2) {
+            *(parameter->layer == 0 ? &embedding : &output) = parameter;
+        }
+    }
+    if (embedding == NULL || output == NULL || embedding->elem_count != output->elem_count ||
+        embedding->shape[0] != output->shape[0] || !says_tied(&plan->checkpoint->catalogue)) {
+        return GRADCMP_OK;
+    }
+    struct gcmp_side other = side_of(plan, output, 0);
+    struct check_origin origin = {CHECK_TIED, embedding, 0, 0};
+    return plan_add(plan, origin, &other, 0, used_elems(plan, embedding), error);
+}
+
+static enum gradcmp_status make_plan(struct check_plan *plan, struct gcmp_arena *arena,
+                                     struct gradcmp_error *error) {
+    struct gradcmp_checkpoint *checkpoint = plan->checkpoint;
+    for (size_t i = 0; i < checkpoint->state_count; i++) {
+        const struct gradcmp_model *model = &checkpoint->models[i].model;
+        for (size_t j = 0; j < model->count; j++) {
+            if (gcmp_dtype_is_float((enum gradcmp_dtype)model->parameters[j].dtype)) {
+                GCMP_TRY(plan_parameter(plan, arena, &model->parameters[j], error));
+            }
+        }
+        GCMP_TRY(plan_tied(plan, model, error));
+    }
+    GCMP_TRY(plan_masters(plan, error));
+    plan->tallies = calloc(plan->count + 1, sizeof *plan->tallies);
+    if (plan->tallies == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < plan->count; i++) {
+        plan->jobs[i].b = &plan->others[i];
+        plan->jobs[i].tallies = &plan->tallies[i];
+    }
+    return GRADCMP_OK;
+}
+
+/* What is being written into. */
+struct finding_sink {
+    struct gcmp_arena *arena;
+    struct gradcmp_checked *checked;
+};
+
+/* Add a finding of `kind` about a parameter and return it in *out for its figures. */
+static enum gradcmp_status add_finding(const struct finding_sink *sink, const char *kind,
+                                       const struct gradcmp_parameter *parameter,
+                                       struct gradcmp_finding **out, struct gradcmp_error *error) {
+    struct gradcmp_checked *checked = sink->checked;
+    if (checked->finding_count == checked->finding_capacity) {
+        size_t capacity = checked->finding_capacity == 0 ? 16 : 2 * checked->finding_capacity;
+        struct gradcmp_finding *more = gcmp_arena_alloc(sink->arena, capacity, sizeof *more);
+        if (more == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        if (checked->finding_count > 0) {
+            memcpy(more, checked->findings, checked->finding_count * sizeof *more);
+        }
+        checked->findings = more;
+        checked->finding_capacity = capacity;
+    }
+    struct gradcmp_finding *finding = &checked->findings[checked->finding_count++];
+    memset(finding, 0, sizeof *finding);
+    finding->kind = kind;
+    finding->name = parameter == NULL ? "" : parameter->name;
+    finding->state = parameter == NULL ? "" : parameter->state;
+    *out = finding;
+    return GRADCMP_OK;
+}
+
+static void add_figure(struct gradcmp_finding *finding, const char *name, double value) {
+    finding->figures[finding->figure_count].name = name;
+    finding->figures[finding->figure_count].value = value;
+    finding->figure_count++;
+}
+
+static enum gradcmp_status say(const struct finding_sink *sink, struct gradcmp_finding *finding,
+                               struct gradcmp_error *error, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static enum gradcmp_status say(const struct finding_sink *sink, struct gradcmp_finding *finding,
+                               struct gradcmp_error *error, const char *format, ...) {
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    finding->text = gcmp_arena_dup(sink->arena, line);
+    if (finding->text == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
+/* The least positive normal number of a type; below it values have lost precision. */
+static double least_normal(enum gradcmp_dtype dtype) {
+    switch (dtype) {
+    case GRADCMP_DTYPE_FLOAT64:
+        return DBL_MIN;
+    case GRADCMP_DTYPE_FLOAT16:
+        return 0x1p-14;
+    case GRADCMP_DTYPE_FLOAT8_E4M3FN:
+        return 0x1p-6;
+    case GRADCMP_DTYPE_FLOAT8_E5M2:
+        return 0x1p-14;
+    default:
+        return FLT_MIN; /* float32 and bfloat16 */
+    }
+}
+
+/* All zero is a fault of gradients and of matrices; biases and second moments start there. */
+static bool zero_is_odd(const struct gradcmp_parameter *parameter) {
+    return is_optimizer_state(parameter->state) || parameter->ndim > 1;
+}
+
+static enum gradcmp_status judge_values(const struct finding_sink *sink,
+                                        const struct check_origin *origin,
+                                        const struct gradcmp_tally *tally,
+                                        struct gradcmp_error *error) {
+    const struct gradcmp_parameter *parameter = origin->parameter;
+    bool whole = origin->kind == CHECK_VALUES;
+    struct gradcmp_finding *finding;
+    char where[64] = "";
+    if (!whole) {
+        snprintf(where, sizeof where, " of shard %zu", origin->slab);
+    }
+    if (tally->nonfinite_a > 0) {
+        if (!whole) {
+            return GRADCMP_OK; /* told of the whole tensor */
+        }
+        GCMP_TRY(add_finding(sink, "nonfinite", parameter, &finding, error));
+        add_figure(finding, "elements", (double)tally->elems);
+        add_figure(finding, "nonfinite", (double)tally->nonfinite_a);
+        return say(sink, finding, error, "%llu of %llu elements are NaN or Inf",
+                   (unsigned long long)tally->nonfinite_a, (unsigned long long)tally->elems);
+    }
+    if (tally->elems == 0) {
+        return GRADCMP_OK;
+    }
+    if (tally->max_a == 0.0 && zero_is_odd(parameter)) {
+        GCMP_TRY(add_finding(sink, "all_zero", parameter, &finding, error));
+        add_figure(finding, "elements", (double)tally->elems);
+        return say(sink, finding, error, "all %llu elements%s are zero",
+                   (unsigned long long)tally->elems, where);
+    }
+    if (tally->max_a > 0.0 && tally->max_a < least_normal((enum gradcmp_dtype)parameter->dtype)) {
+        GCMP_TRY(add_finding(sink, "subnormal", parameter, &finding, error));
+        add_figure(finding, "elements", (double)tally->elems);
+        add_figure(finding, "max_abs", tally->max_a);
+        return say(sink, finding, error,
+                   "no element%s reaches the least normal number (largest %.3g)", where,
+                   tally->max_a);
+    }
+    return GRADCMP_OK;
+}
+
+/* Pairs within the checkpoint that must agree to the last bit. */
+static enum gradcmp_status judge_equal(const struct finding_sink *sink,
+                                       const struct check_origin *origin,
+                                       const struct gradcmp_tally *tally,
+                                       struct gradcmp_error *error) {
+    static const char *const kinds[] = {[CHECK_COPIES] = "copies_differ",
+                                        [CHECK_MASTER] = "master_differs",
+                                        [CHECK_TIED] = "tied_differ"};
+    static const char *const words[] = {
+        [CHECK_COPIES] = "copies on different ranks differ",
+        [CHECK_MASTER] = "the weights are not their rounded fp32 masters",
+        [CHECK_TIED] = "the output layer differs from the embedding that it is tied to"};
+    uint64_t different = tally->elems - tally->equal_bits;
+    if (different == 0) {
+        return GRADCMP_OK;
+    }
+    struct gradcmp_finding *finding;
+    GCMP_TRY(add_finding(sink, kinds[origin->kind], origin->parameter, &finding, error));
+    add_figure(finding, "elements", (double)tally->elems);
+    add_figure(finding, "different", (double)different);
+    add_figure(finding, "rel", tally->a2 > 0.0 ? sqrt(tally->d2 / tally->a2) : (double)NAN);
+    add_figure(finding, "max_abs", tally->max_d);
+    return say(sink, finding, error, "%s: %llu of %llu elements, by %.3g at most",
+               words[origin->kind], (unsigned long long)different, (unsigned long long)tally->elems,
+               tally->max_d);
+}
+
+static enum gradcmp_status judge_padding(const struct finding_sink *sink,
+                                         const struct check_origin *origin,
+                                         const struct gradcmp_tally *tally,
+                                         struct gradcmp_error *error) {
+    bool weights = !is_optimizer_state(origin->parameter->state);
+    if (weights || tally->zeros_a == tally->elems) {
+        return GRADCMP_OK; /* padding rows of weights keep what they were initialised with */
+    }
+    struct gradcmp_finding *finding;
+    GCMP_TRY(add_finding(sink, "padding", origin->parameter, &finding, error));
+    add_figure(finding, "elements", (double)tally->elems);
+    add_figure(finding, "max_abs", tally->max_a);
+    return say(sink, finding, error,
+               "padding rows of the vocabulary are not zero (%llu of %llu elements, largest %.3g)",
+               (unsigned long long)(tally->elems - tally->zeros_a),
+               (unsigned long long)tally->elems, tally->max_a);
+}
+
+static enum gradcmp_status judge_plan(const struct finding_sink *sink,
+                                      const struct check_plan *plan, struct gradcmp_error *error) {
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct check_origin *origin = &plan->origins[i];
+        switch (origin->kind) {
+        case CHECK_VALUES:
+        case CHECK_SHARD:
+            GCMP_TRY(judge_values(sink, origin, &plan->tallies[i], error));
+            break;
+        case CHECK_PADDING:
+            GCMP_TRY(judge_padding(sink, origin, &plan->tallies[i], error));
+            break;
+        default:
+            GCMP_TRY(judge_equal(sink, origin, &plan->tallies[i], error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static void count_work(const struct gradcmp_checkpoint *checkpoint,
+                       struct gradcmp_checked *checked) {
+    for (size_t i = 0; i < checkpoint->state_count; i++) {
+        const struct gradcmp_model *model = &checkpoint->models[i].model;
+        checked->tensors += model->count;
+        for (size_t j = 0; j < model->count; j++) {
+            const struct gradcmp_parameter *parameter = &model->parameters[j];
+            checked->elems += parameter->elem_count;
+            checked->bytes += parameter->elem_count * parameter->copy_count *
+                              gcmp_dtype_bytes((enum gradcmp_dtype)parameter->dtype);
+        }
+    }
+}
+
+static int compare_findings(const void *left, const void *right) {
+    const struct gradcmp_finding *a = left, *b = right;
+    int order = strcmp(a->name, b->name);
+    if (order == 0) {
+        order = strcmp(a->state, b->state);
+    }
+    if (order == 0) {
+        order = strcmp(a->kind, b->kind);
+    }
+    return order != 0 ? order : strcmp(a->text, b->text);
+}
+
+/* A parameter that lost one of its states is a finding here, not an end. */
+static enum gradcmp_status check_states(const struct finding_sink *sink,
+                                        const struct gradcmp_checkpoint *checkpoint,
+                                        struct gradcmp_error *error) {
+    struct gradcmp_error absent = {0};
+    enum gradcmp_status status = gcmp_unshard_check_states(&checkpoint->catalogue, &absent);
+    if (status == GRADCMP_ERROR_CORRUPT) {
+        struct gradcmp_finding *finding;
+        GCMP_TRY(add_finding(sink, "absent_state", NULL, &finding, error));
+        return say(sink, finding, error, "%s", absent.message);
+    }
+    if (status != GRADCMP_OK && error != NULL) {
+        *error = absent;
+    }
+    return status;
+}
+
+static enum gradcmp_status check_open(const struct finding_sink *sink,
+                                      struct gradcmp_checkpoint *checkpoint,
+                                      const struct gradcmp_options *options,
+                                      struct gradcmp_error *error) {
+    GCMP_TRY(check_states(sink, checkpoint, error));
+    GCMP_TRY(gcmp_checkpoint_load_all(checkpoint, error));
+    if (checkpoint->listed_count == 0) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
+                     "no parameter in any state: nothing to check");
+    }
+    count_work(checkpoint, sink->checked);
+    struct check_plan plan = {.checkpoint = checkpoint};
+    struct gradcmp_error side_error = {0};
+    struct gcmp_engine_options engine = {.threads = options->threads,
+                                         .buffer_bytes = options->buffer_bytes,
+                                         .verify = options->verify,
+                                         .progress = options->progress,
+                                         .progress_user = options->progress_user};
+    enum gradcmp_status status;
+    GCMP_TRY_OUT(make_plan(&plan, sink->arena, error));
+    GCMP_TRY_OUT(gcmp_engine_run(plan.jobs, plan.count, &engine, &side_error, 1, error));
+    status = judge_plan(sink, &plan, error);
+    if (status == GRADCMP_OK && sink->checked->finding_count > 1) {
+        qsort(sink->checked->findings, sink->checked->finding_count,
+              sizeof *sink->checked->findings, compare_findings);
+    }
+out:
+    plan_free(&plan);
+    return status;
+}
+
+/* Look at one checkpoint. What it is to blame for goes into checked->error; memory and cancelling
+ * end the call. */
+static enum gradcmp_status check_one(const struct finding_sink *sink, struct kept_checks *kept,
+                                     const struct gradcmp_options *options,
+                                     struct gradcmp_error *error) {
+    struct gradcmp_checked *checked = sink->checked;
+    struct gradcmp_checkpoint *checkpoint;
+    enum gradcmp_status status =
+        gcmp_checkpoint_open(checked->path, options, &checkpoint, &checked->error);
+    if (status == GRADCMP_OK) {
+        kept->checkpoints[kept->count++] = checkpoint;
+        checked->path = checkpoint->path;
+        checked->catalogue = &checkpoint->catalogue;
+        status = check_open(sink, checkpoint, options, &checked->error);
+    }
+    if (status == GRADCMP_ERROR_MEMORY || status == GRADCMP_ERROR_CANCELLED) {
+        *error = checked->error;
+        return status;
+    }
+    if (status != GRADCMP_OK) {
+        gcmp_error_add_path(&checked->error, checked->path);
+        checked->finding_count = 0;
+    }
+    return GRADCMP_OK;
+}
+
+void gradcmp_findings_free(struct gradcmp_findings *findings) {
+    if (findings == NULL) {
+        return;
+    }
+    struct kept_checks *kept = findings->owned;
+    for (size_t i = 0; kept != NULL && i < kept->count; i++) {
+        gradcmp_checkpoint_free(kept->checkpoints[i]);
+    }
+    free(kept);
+    if (findings->arena != NULL) {
+        gcmp_arena_free(findings->arena);
+    }
+    free(findings->arena);
+    free(findings);
+}
+
+static enum gradcmp_status new_findings(size_t path_count, struct gradcmp_findings **out,
+                                        struct gradcmp_error *error) {
+    struct gradcmp_findings *findings = calloc(1, sizeof *findings);
+    if (findings == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    findings->arena = calloc(1, sizeof *findings->arena);
+    findings->owned =
+        calloc(1, sizeof(struct kept_checks) + path_count * sizeof(struct gradcmp_checkpoint *));
+    if (findings->arena != NULL) {
+        findings->checked =
+            gcmp_arena_alloc(findings->arena, path_count, sizeof *findings->checked);
+    }
+    if (findings->owned == NULL || findings->checked == NULL) {
+        gradcmp_findings_free(findings);
+        GCMP_FAIL_MEMORY(error);
+    }
+    *out = findings;
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gradcmp_check(const char *const *paths, size_t path_count,
+                                  const struct gradcmp_options *options,
+                                  struct gradcmp_findings **out, struct gradcmp_error *error) {
+    *out = NULL;
+    if (path_count == 0) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "no checkpoint to check");
+    }
+    struct gradcmp_options defaults = GRADCMP_OPTIONS_INIT;
+    struct gradcmp_error own = {0};
+    struct gradcmp_findings *findings;
+    GCMP_TRY(new_findings(path_count, &findings, error));
+    for (size_t i = 0; i < path_count; i++) {
+        struct gradcmp_checked *checked = &findings->checked[findings->checked_count++];
+        checked->path = gcmp_arena_dup(findings->arena, paths[i]);
+        struct finding_sink sink = {findings->arena, checked};
+        enum gradcmp_status status =
+            checked->path == NULL
+                ? gcmp_error_set(&own, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
+                                 "out of memory")
+                : check_one(&sink, findings->owned, options == NULL ? &defaults : options, &own);
+        if (status != GRADCMP_OK) {
+            if (error != NULL) {
+                *error = own;
+            }
+            gradcmp_findings_free(findings);
+            return status;
+        }
+    }
+    *out = findings;
+    return GRADCMP_OK;
+}
+
+size_t gradcmp_findings_count(const struct gradcmp_findings *findings) {
+    size_t count = 0;
+    for (size_t i = 0; i < findings->checked_count; i++) {
+        count += findings->checked[i].finding_count;
+    }
+    return count;
+}
+
+int gradcmp_findings_exit_status(const struct gradcmp_findings *findings) {
+    for (size_t i = 0; i < findings->checked_count; i++) {
+        if (findings->checked[i].error.code != GRADCMP_OK) {
+            return 2;
+        }
+    }
+    return gradcmp_findings_count(findings) > 0 ? 1 : 0;
+}

@@ -1,0 +1,89 @@
+/* The findings of `check` for people. */
+#include <string.h>
+
+#include "gradcmp/sys/result.h"
+#include "report/page.h"
+
+enum { DEFAULT_FINDINGS = 20 };
+
+static void add_finding(struct gcmp_page *page, const struct gradcmp_finding *finding) {
+    gcmp_page_add(page, "  ");
+    gcmp_page_ink(page, GCMP_INK_BAD, finding->kind);
+    gcmp_page_pad(page, strlen(finding->kind), strlen("master_differs  "));
+    if (finding->name[0] != '\0') {
+        gcmp_page_name(page, finding->name);
+        gcmp_page_addf(page, " (%s)", finding->state);
+        gcmp_page_end_line(page);
+        gcmp_page_add(page, "                  ");
+    }
+    gcmp_page_wrap(page, 18, 18, finding->text);
+}
+
+static void add_checked(struct gcmp_page *page, const struct gradcmp_checked *checked) {
+    char tensors[GCMP_FIGURE_BYTES], elems[GCMP_FIGURE_BYTES], bytes[GCMP_FIGURE_BYTES];
+    gcmp_page_ink(page, GCMP_INK_BOLD, "checkpoint    ");
+    gcmp_page_name(page, checked->path);
+    gcmp_page_end_line(page);
+    if (checked->error.code != GRADCMP_OK) {
+        return;
+    }
+    gcmp_page_addf(page, "looked at     %s tensors, %s elements, %s",
+                   gcmp_figure_count(tensors, checked->tensors),
+                   gcmp_figure_count(elems, checked->elems),
+                   gcmp_figure_bytes(bytes, checked->bytes));
+    gcmp_page_end_line(page);
+    size_t shown =
+        page->verbose || checked->finding_count < page->top ? checked->finding_count : page->top;
+    for (size_t i = 0; i < shown; i++) {
+        add_finding(page, &checked->findings[i]);
+    }
+    if (shown < checked->finding_count) {
+        gcmp_page_addf(page, "  and %zu more (--verbose)", checked->finding_count - shown);
+        gcmp_page_end_line(page);
+    }
+}
+
+/* The line that stands alone, one a checkpoint. */
+static void add_verdict(struct gcmp_page *page, const struct gradcmp_checked *checked) {
+    if (checked->error.code != GRADCMP_OK) {
+        gcmp_page_ink(page, GCMP_INK_BAD, "ERROR");
+        gcmp_page_add(page, ": ");
+        gcmp_page_name(page, checked->error.path);
+        gcmp_page_add(page, ": ");
+        gcmp_page_name(page, checked->error.message);
+    } else if (checked->finding_count == 0) {
+        gcmp_page_ink(page, GCMP_INK_GOOD, "CLEAN");
+        gcmp_page_add(page, ": ");
+        gcmp_page_name(page, checked->path);
+    } else {
+        gcmp_page_ink(page, GCMP_INK_BAD, "FINDINGS");
+        gcmp_page_addf(page, ": %zu in ", checked->finding_count);
+        gcmp_page_name(page, checked->path);
+    }
+    gcmp_page_end_line(page);
+}
+
+enum gradcmp_status gradcmp_findings_write_text(const struct gradcmp_findings *findings,
+                                                const struct gradcmp_text_options *text,
+                                                gradcmp_write_fn write, void *user,
+                                                struct gradcmp_error *error) {
+    struct gradcmp_text_options options = GRADCMP_TEXT_OPTIONS_INIT;
+    if (text != NULL) {
+        size_t known = text->struct_size < sizeof options ? text->struct_size : sizeof options;
+        memcpy(&options, text, known);
+    }
+    struct gcmp_page page = {.color = options.color != 0,
+                             .utf8 = options.utf8 != 0,
+                             .verbose = options.verbose != 0,
+                             .top = options.top == 0 ? DEFAULT_FINDINGS : options.top,
+                             .width = gcmp_page_width(options.width)};
+    gcmp_out_begin(&page.out, write, user);
+    for (size_t i = 0; i < findings->checked_count; i++) {
+        add_checked(&page, &findings->checked[i]);
+    }
+    gcmp_page_end_line(&page);
+    for (size_t i = 0; i < findings->checked_count; i++) {
+        add_verdict(&page, &findings->checked[i]);
+    }
+    return gcmp_out_end(&page.out, error);
+}
