@@ -206,6 +206,24 @@ static void write_parameter(struct gcmp_emitter *json,
     gcmp_emit_close(json);
 }
 
+gcmp_emit_text(json, "message", error->message);
+gcmp_emit_close(json);
+}
+
+static void write_figures(struct gcmp_emitter *json, const struct gradcmp_report *report,
+                          const struct gradcmp_pair_report *pair) {
+    write_bound(json, &pair->bound);
+    write_summary(json, pair);
+    write_onset(json, pair);
+    gcmp_emit_null(json, "cause");
+    write_notes(json, report, pair);
+    gcmp_emit_open_array(json, "parameters", true);
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        write_parameter(json, &pair->parameters[i]);
+    }
+    gcmp_emit_close(json);
+}
+
 static void write_pair(struct gcmp_emitter *json, const struct gradcmp_report *report,
                        const struct gradcmp_pair_report *pair) {
     static const struct gradcmp_catalogue nothing_known = {0};
