@@ -206,10 +206,6 @@ static void write_parameter(struct gcmp_emitter *json,
     gcmp_emit_close(json);
 }
 
-gcmp_emit_text(json, "message", error->message);
-gcmp_emit_close(json);
-}
-
 static void write_figures(struct gcmp_emitter *json, const struct gradcmp_report *report,
                           const struct gradcmp_pair_report *pair) {
     write_bound(json, &pair->bound);
