@@ -44,6 +44,9 @@ need_build_packages() {
     need_library jansson libjansson-dev
     need_library libxxhash libxxhash-dev
     need_library nettle nettle-dev
+    need_library libzstd libzstd-dev
+    need_library blosc libblosc-dev
+    need_library hdf5 libhdf5-dev
 }
 
 # install_missing: what the need_ functions found missing.

@@ -1,0 +1,147 @@
+/* Bounds what a JSON text may cost before it is given to the parser, which has no such bounds.
+ *
+ * Limits: MAX_DEPTH levels; MAX_COST, where an object costs OBJECT_COST and any other value 1 (an
+ * object takes some 400 bytes of memory when it is parsed, another value some 50: 4 Mi are 200 MiB,
+ * which is a file of 250 thousand tensors, or an index of two million). */
+#include "formats/json_doc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 64, MAX_COST = 1 << 22, OBJECT_COST = 8 };
+
+/* What a scan of the text found. */
+struct scan {
+    size_t at;
+    unsigned depth;
+    uint64_t cost;
+    bool in_string;
+};
+
+/* Take note of a byte outside of strings: every value but the first comes behind one of [ { : ,
+ * so that these count values, a few too many at most. */
+static void scan_mark(struct scan *scan, char byte) {
+    switch (byte) {
+    case '"':
+        scan->in_string = true;
+        break;
+    case '{':
+        scan->cost += OBJECT_COST;
+        scan->depth++;
+        break;
+    case '[':
+        scan->cost++;
+        scan->depth++;
+        break;
+    case ',':
+        scan->cost++;
+        break;
+    case ']':
+    case '}':
+        scan->depth -= scan->depth > 0;
+        break;
+    default:
+        break;
+    }
+}
+
+static enum gradcmp_status check_cost(const struct gcmp_json_text *text,
+                                      struct gradcmp_error *error) {
+    struct scan scan = {0};
+    for (; scan.at < text->count; scan.at++) {
+        char byte = text->bytes[scan.at];
+        if (!scan.in_string) {
+            scan_mark(&scan, byte);
+        } else if (byte == '\\') {
+            scan.at++; /* whatever it escapes is not the end of the string */
+        } else if (byte == '"') {
+            scan.in_string = false;
+        }
+        if (scan.depth > MAX_DEPTH) {
+            GCMP_FAIL_AT(error, GRADCMP_ERROR_LIMIT, text->path, text->base_bytes + scan.at,
+                         "json: more than %d levels", MAX_DEPTH);
+        }
+        if (scan.cost > MAX_COST) {
+            GCMP_FAIL_AT(error, GRADCMP_ERROR_LIMIT, text->path, text->base_bytes + scan.at,
+                         "json: more values than are read (%d, an object counting as %d)", MAX_COST,
+                         OBJECT_COST);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_json_parse(const struct gcmp_json_text *text, json_t **root,
+                                    struct gradcmp_error *error) {
+    *root = NULL;
+    GCMP_TRY(check_cost(text, error));
+    json_error_t fault;
+    *root = json_loadb(text->bytes, text->count, JSON_REJECT_DUPLICATES, &fault);
+    if (*root != NULL) {
+        return GRADCMP_OK;
+    }
+    if (json_error_code(&fault) == json_error_out_of_memory) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    uint64_t at = fault.position < 0 ? 0 : (uint64_t)fault.position;
+    GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, text->path, text->base_bytes + at, "json: %.200s",
+                 fault.text);
+}
+
+enum gradcmp_status gcmp_json_slurp(struct gcmp_dir *dir, const char *name, uint64_t limit,
+                                    json_t **root, struct gradcmp_error *error) {
+    char path[sizeof error->path];
+    unsigned char *bytes = NULL;
+    size_t count = 0;
+    *root = NULL;
+    GCMP_TRY(gcmp_dir_slurp(dir, name, limit, &bytes, &count, error));
+    snprintf(path, sizeof path, "%s/%s", gcmp_dir_path(dir), name);
+    struct gcmp_json_text text = {(const char *)bytes, count, path, 0};
+    enum gradcmp_status status = gcmp_json_parse(&text, root, error);
+    free(bytes);
+    return status;
+}
+
+bool gcmp_json_size(const json_t *value, uint64_t *out) {
+    if (!json_is_integer(value) || json_integer_value(value) < 0) {
+        return false;
+    }
+    *out = (uint64_t)json_integer_value(value);
+    return true;
+}
+
+bool gcmp_json_sizes(const json_t *value, uint64_t *out, unsigned limit, unsigned *count) {
+    if (!json_is_array(value) || json_array_size(value) > limit) {
+        return false;
+    }
+    *count = (unsigned)json_array_size(value);
+    for (unsigned i = 0; i < *count; i++) {
+        if (!gcmp_json_size(json_array_get(value, i), &out[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const char *gcmp_json_kind(const json_t *value) {
+    if (value == NULL) {
+        return "nothing";
+    }
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "a text";
+    case JSON_INTEGER:
+        return json_integer_value(value) < 0 ? "a negative integer" : "an integer";
+    case JSON_REAL:
+        return "a number with a fraction or an exponent";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "a truth value";
+    default:
+        return "null";
+    }
+}

@@ -1,0 +1,39 @@
+/* JSON texts of a checkpoint (headers, indexes, array metadata), parsed strictly and within bounds.
+ */
+#ifndef GCMP_FORMATS_JSON_DOC_H
+#define GCMP_FORMATS_JSON_DOC_H
+
+#include <jansson.h>
+
+#include "base/dir.h"
+#include "base/error.h"
+
+/* A text in memory. */
+struct gcmp_json_text {
+    const char *bytes;
+    size_t count;
+    const char *path;    /* of the file, for messages */
+    uint64_t base_bytes; /* offset of bytes[0] in the file */
+};
+
+/* Parse one JSON value: UTF-8, no member twice, no NUL in a name, nothing but white space behind.
+ * On success *root is owned by the caller (json_decref). Errors: CORRUPT at the byte where the text
+ * stops making sense; LIMIT for deep nesting and for more values than memory is set aside for. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_json_parse(const struct gcmp_json_text *text,
+                                                     json_t **root, struct gradcmp_error *error);
+
+/* The same from a whole file of at most `limit` bytes. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_json_slurp(struct gcmp_dir *dir, const char *name,
+                                                     uint64_t limit, json_t **root,
+                                                     struct gradcmp_error *error);
+
+/* True where the value is an integer of 0 or more; 24e0 and 24.0 are not. */
+bool gcmp_json_size(const json_t *value, uint64_t *out);
+
+/* True where the value is an array of at most `limit` such integers. */
+bool gcmp_json_sizes(const json_t *value, uint64_t *out, unsigned limit, unsigned *count);
+
+/* What the value is, for messages: "a text", "an array", "nothing" for NULL. */
+const char *gcmp_json_kind(const json_t *value);
+
+#endif
