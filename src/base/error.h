@@ -12,15 +12,10 @@ enum gradcmp_status gcmp_error_set(struct gradcmp_error *error, enum gradcmp_sta
                                    const char *path, uint64_t offset_bytes, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* Return the status of a failure. Only gcmp_error_set knows that it never returns GRADCMP_OK; told
- * so, the static analyzer does not follow a failure as if it were a success. */
+/* Return the status of a failure, which is never GRADCMP_OK. Compilers and analyzers see it here,
+ * and do not follow a failure as if it were a success. */
 static inline enum gradcmp_status gcmp_failure(enum gradcmp_status status) {
-#ifdef __clang_analyzer__
-    if (status == GRADCMP_OK) {
-        __builtin_unreachable();
-    }
-#endif
-    return status;
+    return status != GRADCMP_OK ? status : GRADCMP_ERROR_USAGE;
 }
 
 /* Set the path of an error that has none yet; an upper layer adds context and never overwrites. */
