@@ -18,35 +18,41 @@ struct gcmp_side {
 };
 
 /* Receive the run's elements in order, in the stored type and native byte order (for hashes,
- * extraction). Called from one thread at a time. Return nonzero to stop. */
+ * extraction). Called from one thread at a time, but not always the same; the jobs of a run are
+ * delivered one after another. Return nonzero to stop the run (CANCELLED). */
 typedef int (*gcmp_sink_fn)(void *user, const void *elems, size_t bytes);
 
 /* Tally `elems` elements of `a` against each of b[0 .. b_count); with b_count 0, of `a` alone (then
- * tallies[0] is written, with b = a). */
+ * tallies[0] is written, with b = a). Types that are not floating go to the sink only: of their
+ * tallies only elems is set. */
 struct gcmp_job {
     struct gcmp_side a;
     const struct gcmp_side *b;
     size_t b_count;
     uint64_t elems;
-    int scale_log2; /* every value is multiplied by 2^this first (float64 only); 0 normally */
+    int scale_log2; /* if not 0, every value is made float64 and multiplied by 2^this first */
     struct gradcmp_tally *tallies; /* b_count entries, or 1 */
     gcmp_sink_fn sink;             /* of a's elements; NULL normally */
     void *sink_user;
 };
 
 struct gcmp_engine_options {
-    unsigned threads;      /* 0: CPU affinity and cgroup quota */
-    uint64_t buffer_bytes; /* 0: 48 MiB; bounds all buffers of all threads */
-    int verify;            /* as in struct gradcmp_options */
+    unsigned threads; /* 0: CPU affinity and cgroup quota */
+    uint64_t
+        buffer_bytes; /* 0: 48 MiB; bounds all buffers of all threads; at least 384 KiB are used */
+    int verify;       /* as in struct gradcmp_options */
     gradcmp_progress_fn progress;
     void *progress_user;
 };
 
-/* Run all jobs. errors[o] for each owner o < owner_count says whether that side could be read (code
- * 0); the tallies of jobs with a failed side are not to be used. Of several faults of one side the
- * one of the first job, at the lowest element, is reported, on any thread count. A failed baseline
- * (owner 0) fails the call. Checksums of records that were read whole are checked. Other errors:
- * MEMORY, CANCELLED. */
+/* Run all jobs; figures do not depend on options. errors[o] for each owner o < owner_count says
+ * whether that side could be read (code 0); the tallies of jobs with a failed side are not to be
+ * used. Of several faults of one side the one of the first job, at the lowest element, is reported,
+ * on any thread count. A failed baseline (owner 0) fails the call. Checksums of records that were
+ * read whole are checked: while they are read where each byte was read once, else by one more
+ * reading. The calling thread works too, and it alone calls `progress`. Other errors: USAGE (a job
+ * outside of its parameter), MEMORY, CANCELLED.
+ */
 GRADCMP_MUST_USE enum gradcmp_status
 gcmp_engine_run(struct gcmp_job *jobs, size_t job_count, const struct gcmp_engine_options *options,
                 struct gradcmp_error *errors, size_t owner_count, struct gradcmp_error *error);

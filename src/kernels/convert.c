@@ -1,36 +1,24 @@
-/* Conversion of stored elements to binary32, one at a time: hashing is slower by far. */
+/* Conversion of stored elements, one at a time: hashing is slower by far, scaling is rare. */
 #include "kernels/convert.h"
 
-#include <string.h>
-
 #include "base/dtype.h"
-#include "kernels/lanes.h"
-
-static uint64_t load_bits(const unsigned char *from, unsigned width) {
-    uint64_t wide = 0;
-    uint32_t word;
-    uint16_t half;
-    switch (width) {
-    case 8:
-        memcpy(&wide, from, 8);
-        return wide;
-    case 4:
-        memcpy(&word, from, 4);
-        return word;
-    case 2:
-        memcpy(&half, from, 2);
-        return half;
-    default:
-        return *from;
-    }
-}
+#include "kernels/scalar.h"
 
 void gcmp_convert_float32(const void *from, enum gradcmp_dtype dtype, size_t elems, float *to) {
     unsigned width = gcmp_dtype_bytes(dtype);
     struct gcmp_float_format format = gcmp_float_format(dtype);
-    const unsigned char *bytes = from;
     for (size_t i = 0; i < elems; i++) {
-        uint64_t bits = gcmp_lane_widen(format, load_bits(bytes + i * width, width));
+        uint64_t bits = gcmp_lane_widen(format, gcmp_load_bits(from, width, i));
         to[i] = (float)gcmp_lane_from_bits(bits);
+    }
+}
+
+void gcmp_scale_float64(const void *from, enum gradcmp_dtype dtype, size_t elems, int scale_log2,
+                        double *to) {
+    unsigned width = gcmp_dtype_bytes(dtype);
+    struct gcmp_float_format format = gcmp_float_format(dtype);
+    for (size_t i = 0; i < elems; i++) {
+        uint64_t bits = gcmp_lane_widen(format, gcmp_load_bits(from, width, i));
+        to[i] = ldexp(gcmp_lane_from_bits(bits), scale_log2);
     }
 }

@@ -10,4 +10,9 @@
  * rounding to nearest even; NaNs keep sign and the top of the payload. */
 void gcmp_convert_float32(const void *from, enum gradcmp_dtype dtype, size_t elems, float *to);
 
+/* Convert `elems` elements of a floating type to float64 times 2^scale_log2, rounded once. The
+ * elements may be the last ones of the memory that `to` points at. */
+void gcmp_scale_float64(const void *from, enum gradcmp_dtype dtype, size_t elems, int scale_log2,
+                        double *to);
+
 #endif

@@ -1,0 +1,335 @@
+/* The queue of units over all jobs, and the life of jobs under way. */
+#include "engine/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+
+/* Bytes of one side of a unit: with both sides, in a second-level cache of 1 MiB. */
+enum { UNIT_BYTES = 256 * 1024 };
+/* Bytes that a slab should contribute to a unit; where many slabs are interleaved, units are
+ * larger, so that reads are not too small. */
+enum { PIECE_BYTES = 64 * 1024 };
+/* Decoded records that are kept for the next unit. */
+enum { DECODED_BYTES = 64 * 1024 * 1024 };
+
+/* --- making --- */
+
+struct gcmp_records *gcmp_run_records(const struct gcmp_run *run,
+                                      const struct gradcmp_catalogue *catalogue) {
+    for (size_t i = 0; i < run->table_count; i++) {
+        if (run->catalogues[i] == catalogue) {
+            return run->tables[i];
+        }
+    }
+    return NULL;
+}
+
+static enum gradcmp_status add_table(struct gcmp_run *run,
+                                     const struct gradcmp_catalogue *catalogue, int verify,
+                                     struct gradcmp_error *error) {
+    size_t count = run->table_count + 1;
+    void *tables = realloc(run->tables, count * sizeof *run->tables);
+    if (tables != NULL) {
+        run->tables = tables;
+    }
+    void *catalogues = realloc(run->catalogues, count * sizeof *run->catalogues);
+    if (catalogues != NULL) {
+        run->catalogues = catalogues;
+    }
+    struct gcmp_records *table = gcmp_records_make(catalogue, DECODED_BYTES, verify);
+    if (tables == NULL || catalogues == NULL || table == NULL) {
+        gcmp_records_free(table);
+        GCMP_FAIL_MEMORY(error);
+    }
+    run->tables[run->table_count] = table;
+    run->catalogues[run->table_count++] = catalogue;
+    return GRADCMP_OK;
+}
+
+/* A use of sources by a job, for gcmp_side_each_source. */
+struct use {
+    struct gcmp_run *run;
+    struct gcmp_records *records;
+    size_t job;
+    const struct gcmp_side *side;
+};
+
+static void announce(void *user, uint32_t source) {
+    struct use *use = user;
+    gcmp_records_announce(use->records, source, use->job);
+}
+
+/* Check a side and announce its sources. */
+static enum gradcmp_status prepare_side(struct gcmp_run *run, size_t job, size_t side, int verify,
+                                        struct gradcmp_error *error) {
+    const struct gcmp_side *at = gcmp_job_side(&run->jobs[job], side);
+    uint64_t count = at->parameter->elem_count, elems = run->jobs[job].elems;
+    if (at->first_elem > count || elems > count - at->first_elem ||
+        at->owner >= run->faults.owner_count ||
+        gcmp_dtype_bytes((enum gradcmp_dtype)at->parameter->dtype) == 0) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "job %zu is not inside of its parameter", job);
+    }
+    if (gcmp_run_records(run, at->catalogue) == NULL) {
+        GCMP_TRY(add_table(run, at->catalogue, verify, error));
+    }
+    struct use use = {run, gcmp_run_records(run, at->catalogue), job, at};
+    gcmp_side_each_source(at, elems, announce, &use);
+    run->bytes_total += elems * gcmp_dtype_bytes((enum gradcmp_dtype)at->parameter->dtype);
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_run_make(struct gcmp_run *run, const struct gcmp_engine_options *options,
+                                  size_t owner_count, struct gradcmp_error *error) {
+    pthread_mutex_init(&run->lock, NULL);
+    pthread_cond_init(&run->changed, NULL);
+    run->kernel = gcmp_kernel_choose();
+    run->progress = options->progress;
+    run->progress_user = options->progress_user;
+    if (!gcmp_faults_make(&run->faults, owner_count)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < run->job_count; i++) {
+        struct gcmp_job *job = &run->jobs[i];
+        memset(job->tallies, 0, (job->b_count == 0 ? 1 : job->b_count) * sizeof *job->tallies);
+        for (size_t side = 0; side <= job->b_count; side++) {
+            GCMP_TRY(prepare_side(run, i, side, options->verify, error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* --- tasks --- */
+
+static void free_task(struct gcmp_task *task) {
+    for (size_t i = 0; task->plans != NULL && i < task->side_count; i++) {
+        gcmp_side_plan_free(&task->plans[i]);
+    }
+    for (size_t i = 0; task->folds != NULL && i < task->side_count; i++) {
+        gcmp_fold_free(&task->folds[i]);
+    }
+    free(task->plans);
+    free(task->folds);
+    pthread_mutex_destroy(&task->lock);
+    free(task);
+}
+
+void gcmp_run_free(struct gcmp_run *run) {
+    while (run->tasks != NULL) {
+        struct gcmp_task *task = run->tasks;
+        run->tasks = task->next;
+        free_task(task);
+    }
+    for (size_t i = 0; i < run->table_count; i++) {
+        gcmp_records_free(run->tables[i]);
+    }
+    free(run->tables);
+    free(run->catalogues);
+    gcmp_faults_free(&run->faults);
+    pthread_cond_destroy(&run->changed);
+    pthread_mutex_destroy(&run->lock);
+}
+
+unsigned gcmp_job_elem_bytes(const struct gcmp_job *job, size_t side) {
+    const struct gradcmp_parameter *parameter = gcmp_job_side(job, side)->parameter;
+    return job->scale_log2 != 0 ? 8 : gcmp_dtype_bytes((enum gradcmp_dtype)parameter->dtype);
+}
+
+/* Choose how many elements a unit has: 2^k blocks. This changes no result. */
+static void size_units(const struct gcmp_run *run, struct gcmp_task *task) {
+    unsigned widest = 1;
+    uint64_t depth = 1;
+    for (size_t side = 0; side < task->side_count; side++) {
+        unsigned elem_bytes = gcmp_job_elem_bytes(task->job, side);
+        widest = elem_bytes > widest ? elem_bytes : widest;
+        depth = task->plans[side].depth > depth ? task->plans[side].depth : depth;
+    }
+    uint64_t bytes = depth > UNIT_BYTES / PIECE_BYTES ? depth * PIECE_BYTES : UNIT_BYTES;
+    bytes = bytes < run->buffer_bytes ? bytes : run->buffer_bytes;
+    uint64_t most = bytes / widest, elems = GRADCMP_BLOCK_ELEMS;
+    while (elems * 2 <= most) {
+        elems *= 2;
+    }
+    while (elems * widest > run->buffer_bytes) {
+        elems /= 2; /* only types over 64 bits, which are not tallied */
+    }
+    task->unit_elems = elems;
+    task->unit_count = task->job->elems / elems + (task->job->elems % elems != 0);
+    task->units_left = task->unit_count;
+}
+
+/* A side that contradicts itself is its owner's fault, from the job's first element on. */
+static enum gradcmp_status plan_side(struct gcmp_run *run, struct gcmp_task *task, size_t side) {
+    const struct gcmp_side *at = gcmp_job_side(task->job, side);
+    struct gcmp_fault fault = {.place = {task->index, 0}, .side = SIZE_MAX};
+    enum gradcmp_status status =
+        gcmp_side_plan_make(&task->plans[side], at, task->job->elems,
+                            gcmp_run_records(run, at->catalogue), &fault.error);
+    if (status != GRADCMP_OK && status != GRADCMP_ERROR_MEMORY) {
+        gcmp_faults_add(&run->faults, at->owner, &fault);
+        status = GRADCMP_OK;
+    }
+    return status;
+}
+
+/* Begin a job; NULL without memory. */
+static struct gcmp_task *begin_task(struct gcmp_run *run, size_t index) {
+    struct gcmp_task *task = calloc(1, sizeof *task);
+    if (task == NULL) {
+        return NULL;
+    }
+    pthread_mutex_init(&task->lock, NULL);
+    task->job = &run->jobs[index];
+    task->index = index;
+    task->side_count = 1 + task->job->b_count;
+    task->plans = calloc(task->side_count, sizeof *task->plans);
+    task->folds = calloc(task->side_count, sizeof *task->folds);
+    bool ok = task->plans != NULL && task->folds != NULL;
+    for (size_t side = 0; ok && side < task->side_count; side++) {
+        ok = plan_side(run, task, side) == GRADCMP_OK;
+    }
+    if (!ok) {
+        free_task(task);
+        return NULL;
+    }
+    size_units(run, task);
+    for (size_t i = 0; i < task->side_count; i++) {
+        task->folds[i].unit_count = task->unit_count;
+    }
+    task->next = run->tasks;
+    task->link = &run->tasks;
+    if (task->next != NULL) {
+        task->next->link = &task->next;
+    }
+    run->tasks = task;
+    return task;
+}
+
+/* --- the queue --- */
+
+static void stop_locked(struct gcmp_run *run, const struct gradcmp_error *error) {
+    if (!run->stop) {
+        run->stop = true;
+        run->fatal = *error;
+    }
+}
+
+void gcmp_run_stop(struct gcmp_run *run, const struct gradcmp_error *error) {
+    pthread_mutex_lock(&run->lock);
+    stop_locked(run, error);
+    pthread_mutex_unlock(&run->lock);
+}
+
+/* Make run->front a task with a unit to take; false when there is none. Lock held. */
+static bool advance(struct gcmp_run *run) {
+    while (run->front == NULL) {
+        if (run->next_job == run->job_count) {
+            return false;
+        }
+        size_t index = run->next_job++;
+        if (run->jobs[index].elems == 0) {
+            continue;
+        }
+        run->front = begin_task(run, index);
+        run->next_unit = 0;
+        if (run->front == NULL) {
+            struct gradcmp_error error;
+            gcmp_error_set(&error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory");
+            stop_locked(run, &error);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool gcmp_run_take(struct gcmp_run *run, struct gcmp_unit *unit) {
+    pthread_mutex_lock(&run->lock);
+    /* Without the baseline nothing can be concluded: what follows its first fault is not needed. */
+    bool taken = !run->stop &&
+                 !gcmp_faults_block(&run->faults, 0, (struct gcmp_place){SIZE_MAX, UINT64_MAX}) &&
+                 advance(run);
+    if (taken) {
+        struct gcmp_task *task = run->front;
+        unit->task = task;
+        unit->index = run->next_unit++;
+        unit->first = unit->index * task->unit_elems;
+        uint64_t left = task->job->elems - unit->first;
+        unit->elems = left < task->unit_elems ? left : task->unit_elems;
+        unit->ticket = task->job->sink == NULL ? 0 : run->next_ticket++;
+        if (run->next_unit == task->unit_count) {
+            run->front = NULL;
+        }
+    }
+    pthread_mutex_unlock(&run->lock);
+    return taken;
+}
+
+void gcmp_run_await_turn(struct gcmp_run *run, const struct gcmp_unit *unit) {
+    pthread_mutex_lock(&run->lock);
+    while (run->turn != unit->ticket) {
+        pthread_cond_wait(&run->changed, &run->lock);
+    }
+    pthread_mutex_unlock(&run->lock);
+}
+
+void gcmp_run_end_turn(struct gcmp_run *run) {
+    pthread_mutex_lock(&run->lock);
+    run->turn++;
+    pthread_cond_broadcast(&run->changed);
+    pthread_mutex_unlock(&run->lock);
+}
+
+/* End a use; a record that is not used any more is checked, in the name of the last job that was to
+ * use it, whichever ends last. */
+static void end_use(void *user, uint32_t source) {
+    struct use *use = user;
+    struct gcmp_run *run = use->run;
+    struct gcmp_record *record;
+    size_t last_job;
+    if (!gcmp_records_end_use(use->records, source, &record, &last_job) || record == NULL) {
+        return;
+    }
+    struct gcmp_fault fault = {.place = {last_job, run->jobs[last_job].elems}, .side = SIZE_MAX};
+    if (!gcmp_faults_block(&run->faults, use->side->owner, fault.place)) {
+        enum gradcmp_status status = gcmp_record_check(record, &fault.error);
+        if (status == GRADCMP_ERROR_MEMORY) {
+            gcmp_run_stop(run, &fault.error);
+        } else if (status != GRADCMP_OK) {
+            gcmp_faults_add(&run->faults, use->side->owner, &fault);
+        }
+    }
+    gcmp_record_free(record);
+}
+
+static void end_task(struct gcmp_run *run, struct gcmp_task *task) {
+    for (size_t side = 0; side < task->side_count; side++) {
+        const struct gcmp_side *at = gcmp_job_side(task->job, side);
+        struct use use = {run, gcmp_run_records(run, at->catalogue), task->index, at};
+        gcmp_side_each_source(at, task->job->elems, end_use, &use);
+    }
+    pthread_mutex_lock(&run->lock);
+    *task->link = task->next;
+    if (task->next != NULL) {
+        task->next->link = task->link;
+    }
+    pthread_mutex_unlock(&run->lock);
+    free_task(task);
+}
+
+void gcmp_run_done(struct gcmp_run *run, const struct gcmp_unit *unit) {
+    struct gcmp_task *task = unit->task;
+    uint64_t bytes = 0;
+    for (size_t side = 0; side < task->side_count; side++) {
+        bytes += unit->elems * task->plans[side].elem_bytes;
+    }
+    pthread_mutex_lock(&run->lock);
+    run->bytes_done += bytes;
+    pthread_mutex_unlock(&run->lock);
+    pthread_mutex_lock(&task->lock);
+    bool last = --task->units_left == 0;
+    pthread_mutex_unlock(&task->lock);
+    if (last) {
+        end_task(run, task);
+    }
+}

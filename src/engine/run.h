@@ -1,0 +1,107 @@
+/* One run of the engine: its jobs, the queue of units that all threads take from, and what they
+ * leave behind. */
+#ifndef GCMP_ENGINE_RUN_H
+#define GCMP_ENGINE_RUN_H
+
+#include "engine/engine.h"
+#include "engine/faults.h"
+#include "engine/fold.h"
+#include "engine/gather.h"
+#include "kernels/kernels.h"
+
+/* A job under way: from when its first unit is taken until its last one is done. */
+struct gcmp_task {
+    struct gcmp_task *next, **link; /* in the run's list; link points at what points here */
+    struct gcmp_job *job;
+    size_t index;                 /* of the job */
+    size_t side_count;            /* 1 + job->b_count */
+    struct gcmp_side_plan *plans; /* side_count; 0 is a, 1 + i is b[i] */
+    struct gcmp_fold *folds;      /* by tally */
+    uint64_t unit_elems, unit_count;
+    uint64_t units_left; /* guarded by lock, as the folds */
+    pthread_mutex_t lock;
+};
+
+struct gcmp_unit {
+    struct gcmp_task *task;
+    uint64_t index, first, elems; /* elements of the job */
+    uint64_t ticket;              /* of a job with a sink: its turn */
+};
+
+struct gcmp_run {
+    struct gcmp_job *jobs;
+    size_t job_count;
+    const struct gcmp_kernel *kernel;
+    struct gcmp_records **tables; /* one for each catalogue */
+    const struct gradcmp_catalogue **catalogues;
+    size_t table_count;
+    size_t buffer_bytes; /* of each of a thread's three buffers */
+    struct gcmp_faults faults;
+    gradcmp_progress_fn progress;
+    void *progress_user;
+    uint64_t bytes_total;
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    size_t next_job;
+    struct gcmp_task *front; /* the task that units are taken from; NULL: the next job's */
+    uint64_t next_unit;
+    struct gcmp_task *tasks; /* all that are under way */
+    uint64_t next_ticket, turn;
+    uint64_t bytes_done;
+    unsigned workers; /* threads still at work */
+    bool stop;
+    struct gradcmp_error fatal; /* with stop */
+};
+
+/* Prepare a run: tables of records, uses of sources, room for faults. gcmp_run_free in either case.
+ */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_run_make(struct gcmp_run *run,
+                                                   const struct gcmp_engine_options *options,
+                                                   size_t owner_count, struct gradcmp_error *error);
+void gcmp_run_free(struct gcmp_run *run);
+
+/* The table of a catalogue's records. */
+struct gcmp_records *gcmp_run_records(const struct gcmp_run *run,
+                                      const struct gradcmp_catalogue *catalogue);
+
+/* A side of a job: 0 is a, 1 + i is b[i]. */
+static inline const struct gcmp_side *gcmp_job_side(const struct gcmp_job *job, size_t side) {
+    return side == 0 ? &job->a : &job->b[side - 1];
+}
+
+/* Bytes of an element of a side in a unit's buffer: scaled values are float64. */
+unsigned gcmp_job_elem_bytes(const struct gcmp_job *job, size_t side);
+
+/* Take the next unit. False when there is none, or the run was stopped. */
+bool gcmp_run_take(struct gcmp_run *run, struct gcmp_unit *unit);
+
+/* Give a unit back; after a task's last one its records are checked and the task is gone. */
+void gcmp_run_done(struct gcmp_run *run, const struct gcmp_unit *unit);
+
+/* Stop the run: no further unit is taken. The first error stays. */
+void gcmp_run_stop(struct gcmp_run *run, const struct gradcmp_error *error);
+
+/* Wait for the turn of a unit whose job has a sink; end it. */
+void gcmp_run_await_turn(struct gcmp_run *run, const struct gcmp_unit *unit);
+void gcmp_run_end_turn(struct gcmp_run *run);
+
+/* A thread's buffers, and what it does with them. */
+struct gcmp_worker {
+    struct gcmp_run *run;
+    unsigned char *a, *b;
+    struct gcmp_staging staging;
+};
+
+/* False without memory. */
+bool gcmp_worker_make(struct gcmp_worker *worker, struct gcmp_run *run);
+void gcmp_worker_free(struct gcmp_worker *worker);
+
+/* Gather and tally a unit. */
+void gcmp_worker_process(struct gcmp_worker *worker, const struct gcmp_unit *unit);
+
+/* Look for the owners' faults once more, block by block, so that which one is the first does not
+ * depend on the size of units. */
+void gcmp_worker_refine_faults(struct gcmp_worker *worker);
+
+#endif

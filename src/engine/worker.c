@@ -1,0 +1,162 @@
+/* What a thread does with a unit: gather, tally, fold. */
+#include "engine/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "kernels/convert.h"
+
+enum { CACHE_LINE_BYTES = 64 };
+
+bool gcmp_worker_make(struct gcmp_worker *worker, struct gcmp_run *run) {
+    worker->run = run;
+    worker->a = aligned_alloc(CACHE_LINE_BYTES, run->buffer_bytes);
+    worker->b = aligned_alloc(CACHE_LINE_BYTES, run->buffer_bytes);
+    worker->staging.bytes = aligned_alloc(CACHE_LINE_BYTES, run->buffer_bytes);
+    worker->staging.capacity_bytes = run->buffer_bytes;
+    return worker->a != NULL && worker->b != NULL && worker->staging.bytes != NULL;
+}
+
+void gcmp_worker_free(struct gcmp_worker *worker) {
+    free(worker->a);
+    free(worker->b);
+    free(worker->staging.bytes);
+}
+
+static enum gradcmp_dtype side_dtype(const struct gcmp_job *job, size_t side) {
+    return job->scale_log2 != 0 ? GRADCMP_DTYPE_FLOAT64
+                                : (enum gradcmp_dtype)gcmp_job_side(job, side)->parameter->dtype;
+}
+
+/* Tell whether a side of a unit is to be read. */
+static bool is_live(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side) {
+    struct gcmp_place place = {unit->task->index, unit->first};
+    return !gcmp_faults_block(&worker->run->faults, gcmp_job_side(unit->task->job, side)->owner,
+                              place);
+}
+
+/* Gather a side of a unit; a fault is recorded. Scaled values become float64: narrower ones are
+ * gathered at the buffer's end and widened from there. */
+static bool gather(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
+                   unsigned char *out) {
+    const struct gcmp_task *task = unit->task;
+    const struct gcmp_side_plan *plan = &task->plans[side];
+    unsigned wide = gcmp_job_elem_bytes(task->job, side);
+    unsigned char *at = out + (size_t)unit->elems * (wide - plan->elem_bytes);
+    struct gcmp_want want = {plan, unit->first, (size_t)unit->elems, at, &worker->staging};
+    struct gcmp_fault fault = {
+        .place = {task->index, unit->first}, .side = side, .elems = unit->elems};
+    enum gradcmp_status status = gcmp_gather(&want, &fault.error);
+    if (status == GRADCMP_ERROR_MEMORY) {
+        gcmp_run_stop(worker->run, &fault.error);
+    } else if (status != GRADCMP_OK) {
+        gcmp_faults_add(&worker->run->faults, plan->side->owner, &fault);
+    } else if (task->job->scale_log2 != 0) {
+        gcmp_scale_float64(at, (enum gradcmp_dtype)plan->side->parameter->dtype,
+                           (size_t)unit->elems, task->job->scale_log2, (double *)(void *)out);
+    }
+    return status == GRADCMP_OK;
+}
+
+/* Tally a unit of a against another side and fold it into the job's tally. */
+static void tally(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
+                  const unsigned char *other) {
+    struct gcmp_task *task = unit->task;
+    enum gradcmp_dtype dtype_a = side_dtype(task->job, 0), dtype_b = side_dtype(task->job, side);
+    size_t index = side == 0 ? 0 : side - 1;
+    struct gradcmp_tally root;
+    memset(&root, 0, sizeof root);
+    if (gcmp_dtype_is_float(dtype_a) && gcmp_dtype_is_float(dtype_b)) {
+        gcmp_tally_span(worker->run->kernel, worker->a, dtype_a, other, dtype_b, unit->elems,
+                        &root);
+        gcmp_tally_shift(&root, unit->first);
+    } else {
+        root.elems = unit->elems;
+    }
+    pthread_mutex_lock(&task->lock);
+    bool ok = gcmp_fold_add(&task->folds[index], unit->index, &root, &task->job->tallies[index]);
+    pthread_mutex_unlock(&task->lock);
+    if (!ok) {
+        struct gradcmp_error error;
+        gcmp_error_set(&error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory");
+        gcmp_run_stop(worker->run, &error);
+    }
+}
+
+/* Hand a unit to the job's sink when its turn has come, unless an earlier one failed. */
+static void deliver(const struct gcmp_worker *worker, const struct gcmp_unit *unit, bool gathered) {
+    const struct gcmp_job *job = unit->task->job;
+    gcmp_run_await_turn(worker->run, unit);
+    if (gathered && is_live(worker, unit, 0) &&
+        job->sink(job->sink_user, worker->a, (size_t)unit->elems * gcmp_job_elem_bytes(job, 0)) !=
+            0) {
+        struct gradcmp_error error;
+        gcmp_error_set(&error, GRADCMP_ERROR_CANCELLED, NULL, GRADCMP_NO_OFFSET, "stopped");
+        gcmp_run_stop(worker->run, &error);
+    }
+    gcmp_run_end_turn(worker->run);
+}
+
+void gcmp_worker_process(struct gcmp_worker *worker, const struct gcmp_unit *unit) {
+    const struct gcmp_job *job = unit->task->job;
+    bool wanted = job->b_count == 0 || job->sink != NULL;
+    for (size_t side = 1; side <= job->b_count && !wanted; side++) {
+        wanted = is_live(worker, unit, side);
+    }
+    bool gathered = wanted && is_live(worker, unit, 0) && gather(worker, unit, 0, worker->a);
+    if (job->sink != NULL) {
+        deliver(worker, unit, gathered);
+    }
+    if (gathered && job->b_count == 0) {
+        tally(worker, unit, 0, worker->a);
+    }
+    for (size_t side = 1; side <= job->b_count && gathered; side++) {
+        if (is_live(worker, unit, side) && gather(worker, unit, side, worker->b)) {
+            tally(worker, unit, side, worker->b);
+        }
+    }
+    gcmp_run_done(worker->run, unit);
+}
+
+/* --- faults --- */
+
+/* Read the blocks of a faulty unit one by one up to the first one that fails. A fault that does not
+ * come back (a disk that thought better of it) stays as it was. */
+static void refine(const struct gcmp_worker *worker, const struct gcmp_side_plan *plan,
+                   struct gcmp_fault *fault) {
+    uint64_t end = fault->place.elem + fault->elems;
+    uint64_t step = plan->elem_bytes <= 8 ? GRADCMP_BLOCK_ELEMS : GRADCMP_BLOCK_ELEMS / 2;
+    for (uint64_t first = fault->place.elem; first < end; first += step) {
+        uint64_t left = end - first;
+        struct gcmp_want want = {plan, first, (size_t)(left < step ? left : step), worker->a,
+                                 &worker->staging};
+        struct gradcmp_error error;
+        memset(&error, 0, sizeof error);
+        enum gradcmp_status status = gcmp_gather(&want, &error);
+        if (status != GRADCMP_OK) {
+            if (status != GRADCMP_ERROR_MEMORY) {
+                fault->error = error;
+            }
+            return;
+        }
+    }
+}
+
+void gcmp_worker_refine_faults(struct gcmp_worker *worker) {
+    struct gcmp_run *run = worker->run;
+    for (size_t owner = 0; owner < run->faults.owner_count; owner++) {
+        struct gcmp_fault *fault = &run->faults.by_owner[owner];
+        if (!fault->set || fault->side == SIZE_MAX) {
+            continue;
+        }
+        const struct gcmp_job *job = &run->jobs[fault->place.job];
+        const struct gcmp_side *side = gcmp_job_side(job, fault->side);
+        struct gcmp_side_plan plan;
+        if (gcmp_side_plan_make(&plan, side, job->elems, gcmp_run_records(run, side->catalogue),
+                                NULL) == GRADCMP_OK) {
+            refine(worker, &plan, fault);
+        }
+        gcmp_side_plan_free(&plan);
+    }
+}
