@@ -23,8 +23,8 @@ enum check_kind {
 struct check_origin {
     enum check_kind kind;
     const struct gradcmp_parameter *parameter;
-    size_t slab;   /* CHECK_SHARD */
-    uint32_t copy; /* CHECK_COPIES */
+    size_t slab;  /* CHECK_SHARD */
+    size_t whole; /* CHECK_SHARD: index of the job over the whole tensor */
 };
 
 /* Jobs of one checkpoint; arrays grow. */
@@ -137,6 +137,7 @@ static enum gradcmp_status plan_parameter(struct check_plan *plan, struct gcmp_a
                                           struct gradcmp_error *error) {
     uint64_t used = used_elems(plan, parameter);
     struct check_origin origin = {CHECK_VALUES, parameter, 0, 0};
+    size_t whole = plan->count;
     GCMP_TRY(plan_add(plan, origin, NULL, 0, used, error));
     if (used < parameter->elem_count) {
         origin.kind = CHECK_PADDING;
@@ -144,7 +145,7 @@ static enum gradcmp_status plan_parameter(struct check_plan *plan, struct gcmp_a
     }
     for (uint32_t copy = 1; copy < parameter->copy_count; copy++) {
         struct gcmp_side other = side_of(plan, parameter, copy);
-        struct check_origin copies = {CHECK_COPIES, parameter, 0, copy};
+        struct check_origin copies = {CHECK_COPIES, parameter, 0, 0};
         GCMP_TRY(plan_add(plan, copies, &other, 0, used, error));
     }
     bool by_shard = is_optimizer_state(parameter->state) && parameter->slab_count > 1 &&
@@ -154,7 +155,7 @@ static enum gradcmp_status plan_parameter(struct check_plan *plan, struct gcmp_a
         if (alone == NULL) {
             GCMP_FAIL_MEMORY(error);
         }
-        struct check_origin shard = {CHECK_SHARD, alone, i, 0};
+        struct check_origin shard = {CHECK_SHARD, alone, i, whole};
         GCMP_TRY(plan_add(plan, shard, NULL, 0, alone->elem_count, error));
     }
     return GRADCMP_OK;
@@ -409,8 +410,13 @@ static enum gradcmp_status judge_plan(const struct finding_sink *sink,
     for (size_t i = 0; i < plan->count; i++) {
         const struct check_origin *origin = &plan->origins[i];
         switch (origin->kind) {
-        case CHECK_VALUES:
         case CHECK_SHARD:
+            if (plan->tallies[origin->whole].max_a == 0.0) {
+                break; /* told of the whole tensor */
+            }
+            GCMP_TRY(judge_values(sink, origin, &plan->tallies[i], error));
+            break;
+        case CHECK_VALUES:
             GCMP_TRY(judge_values(sink, origin, &plan->tallies[i], error));
             break;
         case CHECK_PADDING:
