@@ -17,9 +17,9 @@ static void copy_text(char *to, size_t capacity, const char *from) {
     snprintf(to, capacity, "%s", from == NULL ? "" : from);
 }
 
-enum gradcmp_status gcmp_error_set(struct gradcmp_error *error, enum gradcmp_status code,
-                                   const char *path, uint64_t offset_bytes, const char *format,
-                                   ...) {
+enum gradcmp_status gcmp_error_fill(struct gradcmp_error *error, enum gradcmp_status code,
+                                    const char *path, uint64_t offset_bytes, const char *format,
+                                    ...) {
     if (error != NULL) {
         error->code = code;
         error->offset_bytes = offset_bytes;

@@ -8,15 +8,18 @@
 #include "gradcmp/gradcmp.h"
 
 /* Fill `error` (NULL allowed) and return `code`. `path` may be NULL or "". */
-enum gradcmp_status gcmp_error_set(struct gradcmp_error *error, enum gradcmp_status code,
-                                   const char *path, uint64_t offset_bytes, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+enum gradcmp_status gcmp_error_fill(struct gradcmp_error *error, enum gradcmp_status code,
+                                    const char *path, uint64_t offset_bytes, const char *format,
+                                    ...) __attribute__((format(printf, 5, 6)));
 
 /* Return the status of a failure, which is never GRADCMP_OK. Compilers and analyzers see it here,
  * and do not follow a failure as if it were a success. */
 static inline enum gradcmp_status gcmp_failure(enum gradcmp_status status) {
     return status != GRADCMP_OK ? status : GRADCMP_ERROR_USAGE;
 }
+
+/* gcmp_error_set(error, code, path, offset_bytes, format, ...) does both. */
+#define gcmp_error_set(...) gcmp_failure(gcmp_error_fill(__VA_ARGS__))
 
 /* Set the path of an error that has none yet; an upper layer adds context and never overwrites. */
 void gcmp_error_add_path(struct gradcmp_error *error, const char *path);
@@ -41,11 +44,11 @@ void gcmp_error_add_path(struct gradcmp_error *error, const char *path);
 
 /* Fail without a file position: GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "..."). */
 #define GCMP_FAIL(error, code, ...)                                                                \
-    return gcmp_failure(gcmp_error_set((error), (code), NULL, GRADCMP_NO_OFFSET, __VA_ARGS__))
+    return gcmp_error_set((error), (code), NULL, GRADCMP_NO_OFFSET, __VA_ARGS__)
 
 /* Fail at a byte of a file. */
 #define GCMP_FAIL_AT(error, code, path, offset, ...)                                               \
-    return gcmp_failure(gcmp_error_set((error), (code), (path), (offset), __VA_ARGS__))
+    return gcmp_error_set((error), (code), (path), (offset), __VA_ARGS__)
 
 #define GCMP_FAIL_MEMORY(error) GCMP_FAIL((error), GRADCMP_ERROR_MEMORY, "out of memory")
 
