@@ -16,7 +16,6 @@ enum { WHOLE_BYTES = 16 * 1024, END_BYTES = 4 * 1024 };
 
 enum {
     ENTRY_SIGNATURE = 0x02014b50,
-    LOCAL_SIGNATURE = 0x04034b50,
     LOCAL_BYTES_FIXED = 30,
     EXTRA_ZIP64 = 1,
     FLAG_ENCRYPTED = 1 << 0,
@@ -228,7 +227,7 @@ static enum gradcmp_status read_local(const struct gcmp_zip_archive *archive, st
     GCMP_TRY(
         gcmp_zip_fetch(archive, entry->header_at, LOCAL_BYTES_FIXED + entry->name_bytes, &cursor));
     const unsigned char *name = NULL;
-    if (!read_local_fixed(&cursor, &local) || local.signature != LOCAL_SIGNATURE) {
+    if (!read_local_fixed(&cursor, &local) || local.signature != GCMP_ZIP_LOCAL_SIGNATURE) {
         GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, entry->header_at,
                       NAME_FORMAT ": no local header where the directory says", NAME_ARGS(entry));
     }

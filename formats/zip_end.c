@@ -16,6 +16,21 @@ enum {
     END64_BYTES_MIN = 56
 };
 
+/* Without an end record, the first bytes tell an archive that was cut short from other content. */
+static enum gradcmp_status fail_without_end(const struct gcmp_zip_archive *archive) {
+    struct gcmp_cursor cursor;
+    uint32_t signature = 0;
+    GCMP_TRY(gcmp_zip_fetch(archive, 0, sizeof signature, &cursor));
+    (void)gcmp_read_u32le(&cursor, &signature);
+    if (signature != GCMP_ZIP_LOCAL_SIGNATURE) {
+        GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, 0,
+                      "not a torch.save archive: expected it to begin with %08x, found %08x",
+                      __builtin_bswap32(GCMP_ZIP_LOCAL_SIGNATURE), __builtin_bswap32(signature));
+    }
+    GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, archive->length_bytes,
+                  "an archive cut short: no end record");
+}
+
 /* Find the end record when a comment follows it: the one signature in the last 64 KiB whose comment
  * fits. A second signature behind it could be read as another archive by another reader. */
 static enum gradcmp_status find_end_with_comment(const struct gcmp_zip_archive *archive,
@@ -50,8 +65,7 @@ static enum gradcmp_status find_end_with_comment(const struct gcmp_zip_archive *
     if (found > 1) {
         GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, *at, "more than one end record");
     }
-    GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, archive->length_bytes,
-                  "no end record: not a torch.save archive, or one cut short");
+    return fail_without_end(archive);
 }
 
 static enum gradcmp_status find_end(const struct gcmp_zip_archive *archive, uint64_t *at) {

@@ -5,8 +5,9 @@
 #include "base/cursor.h"
 #include "formats/zip.h"
 
-/* Fixed part of a directory entry: what bounds the number of entries. */
-enum { GCMP_ZIP_ENTRY_BYTES = 46 };
+/* Fixed part of a directory entry: what bounds the number of entries. What an archive begins with.
+ */
+enum { GCMP_ZIP_ENTRY_BYTES = 46, GCMP_ZIP_LOCAL_SIGNATURE = 0x04034b50 };
 
 /* Numbers that say "too large for this field, see the zip64 one". */
 #define GCMP_ZIP_SATURATED_16 0xffffU
