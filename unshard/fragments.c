@@ -152,8 +152,10 @@ static bool make_box(const struct walk *walk, uint64_t from, unsigned axis, uint
     box->offset_elems = walk->offset_elems;
     bool ok = gcmp_advance(&box->offset_elems, from - walk->piece->start[flat_axis],
                            walk->stride[flat_axis]);
+    uint64_t rest = from;
     for (unsigned d = 0; d < grid->ndim && ok; d++) {
-        uint64_t inside = from / grid->inner[d] % grid->local[d];
+        uint64_t inside = rest / grid->inner[d];
+        rest -= inside * grid->inner[d];
         box->start[d] = walk->cell[d] * grid->local[d] + inside;
         box->extent[d] = d < axis ? 1 : d == axis ? count : grid->local[d];
         if (is_merged(grid, d)) {
@@ -176,7 +178,9 @@ static enum gradcmp_status cut_slice(const struct walk *walk, struct gradcmp_err
     const struct gcmp_grid *grid = walk->grid;
     unsigned flat_axis = grid->stored->ndim - 1u;
     uint64_t from = walk->piece->start[flat_axis], to = from + walk->piece->extent[flat_axis];
-    struct gcmp_box box = {.source = walk->piece->source, .coords = walk->piece->coords};
+    struct gcmp_box box; /* its arrays are filled as far as they are used */
+    box.source = walk->piece->source;
+    box.coords = walk->piece->coords;
     while (from < to) {
         unsigned axis = 0;
         uint64_t count = 1, step = 1;
@@ -210,8 +214,8 @@ static bool next_cell(struct walk *walk) {
 }
 
 static enum gradcmp_status flat_boxes(struct walk *walk, struct gradcmp_error *error) {
-    for (unsigned d = 0; d < walk->grid->lead; d++) {
-        walk->cell[d] = walk->piece->start[d];
+    for (unsigned d = 0; d < walk->grid->ndim; d++) {
+        walk->cell[d] = d < walk->grid->lead ? walk->piece->start[d] : 0;
     }
     do { /* as many as the piece says: `emit` bounds them */
         GCMP_TRY(cut_slice(walk, error));
@@ -228,13 +232,19 @@ enum gradcmp_status gcmp_grid_boxes(const struct gcmp_grid *grid, const struct g
             return GRADCMP_OK;
         }
     }
-    struct walk walk = {.grid = grid, .piece = piece, .emit = emit, .user = user};
+    struct walk walk; /* its arrays are filled as far as they are used */
+    walk.grid = grid;
+    walk.piece = piece;
+    walk.emit = emit;
+    walk.user = user;
     walk.offset_elems = piece->stride != NULL ? piece->offset_elems : 0;
     piece_strides(piece, stored->ndim, walk.stride);
     if (grid->is_flat) {
         return flat_boxes(&walk, error);
     }
-    struct gcmp_box box = {.source = piece->source, .coords = piece->coords};
+    struct gcmp_box box;
+    box.source = piece->source;
+    box.coords = piece->coords;
     box.offset_elems = walk.offset_elems;
     for (unsigned d = 0; d < grid->ndim; d++) {
         box.start[d] = piece->start[d];

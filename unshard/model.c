@@ -17,6 +17,7 @@ struct work {
     const struct gradcmp_catalogue *catalogue;
     struct gcmp_plan plan;
     struct gcmp_slot *slots; /* of all items */
+    struct gcmp_cutter cutter;
     struct gcmp_cover_room room;
     struct gradcmp_model *model;
 };
@@ -41,12 +42,12 @@ static enum gradcmp_status cut_items(struct work *work, struct gradcmp_error *er
     if (work->slots == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    uint64_t budget = BOXES_PER_PIECE * work->plan.pieces +
-                      BOXES_PER_SLOT * (uint64_t)work->plan.entry_count + LEAST_BOXES;
+    work->cutter.arena = work->model->arena;
+    work->cutter.budget = BOXES_PER_PIECE * work->plan.pieces +
+                          BOXES_PER_SLOT * (uint64_t)work->plan.entry_count + LEAST_BOXES;
     for (size_t i = 0; i < work->plan.item_count; i++) {
         struct gcmp_item *item = &work->plan.items[i];
-        GCMP_TRY(gcmp_stack_cut(item, work->slots + item->first_slot, work->model->arena, &budget,
-                                error));
+        GCMP_TRY(gcmp_stack_cut(item, work->slots + item->first_slot, &work->cutter, error));
     }
     return GRADCMP_OK;
 }

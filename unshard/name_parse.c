@@ -78,7 +78,7 @@ static bool split(const char *name, struct parts *parts) {
         if (parts->count == GCMP_MAX_NAME_PARTS) {
             return false;
         }
-        parts->list[parts->count++] = (struct part){at, bytes, 0};
+        parts->list[parts->count++] = (struct part){at, bytes, (size_t)(at - name)};
         if (at[bytes] == '\0') {
             return true;
         }
@@ -128,20 +128,25 @@ static bool is_grouped(const struct parts *parts, size_t i) {
             read_number(tensor->at + 4, tensor->bytes - 4) >= 0);
 }
 
-/* Bring other spellings of the same module to the one that distributed checkpoints use. */
-static void respell(struct parts *parts) {
+/* Bring other spellings of the same module to the one that distributed checkpoints use; true where
+ * there were any. */
+static bool respell(struct parts *parts) {
+    bool is_respelt = false;
     for (size_t i = 0; i + 1 < parts->count; i++) {
         struct part *part = &parts->list[i];
         if (is_word(part, "final_norm")) {
             *part = (struct part){"final_layernorm", strlen("final_layernorm"), 0};
+            is_respelt = true;
         } else if (is_word(part, "experts") && is_word(part + 1, "local_experts") &&
                    is_number(parts, i + 2)) {
             part[1] = *part;
+            is_respelt = true;
         } else if (is_word(part, "experts") && is_grouped(parts, i)) {
             ungroup_experts(parts, i);
-            return;
+            return true;
         }
     }
+    return is_respelt;
 }
 
 static char *join(struct parts *parts, struct gcmp_arena *arena) {
@@ -168,7 +173,7 @@ static void find_layer(const struct parts *parts, struct gcmp_name *out) {
             return;
         }
         if (is_word(&parts->list[i], "layers")) {
-            out->layer_at = next->offset;
+            out->layer_at = (uint32_t)next->offset;
             return;
         }
     }
@@ -179,7 +184,7 @@ static void find_expert(const struct parts *parts, struct gcmp_name *out) {
     for (size_t i = 0; i + 1 < parts->count; i++) {
         if (is_word(&parts->list[i], "experts")) {
             out->is_expert = true;
-            out->expert_at = parts->list[i + 1].offset;
+            out->expert_at = (uint32_t)parts->list[i + 1].offset;
             if (is_number(parts, i + 1)) {
                 out->expert_at = 0;
                 return;
@@ -236,9 +241,13 @@ enum gradcmp_status gcmp_name_parse(const char *stored_name, bool unwrap, struct
             stored_name, strlen(stored_name), GCMP_MAX_NAME_BYTES, GCMP_MAX_NAME_PARTS);
     }
     *out = (struct gcmp_name){.layer = -1};
+    size_t count = parts.count;
     out->was_unwrapped = take_wrappers_off(&parts, unwrap);
-    respell(&parts);
-    out->text = join(&parts, arena);
+    bool is_respelt = respell(&parts);
+    out->text = stored_name;
+    if (is_respelt || parts.count != count) {
+        out->text = join(&parts, arena);
+    }
     if (out->text == NULL) {
         GCMP_FAIL_MEMORY(error);
     }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "unshard/name_parse.h"
 
 /* Two spellings of one parameter: of a norm that is a module of its own, and of the same norm fused
@@ -30,59 +31,139 @@ bool gcmp_is_parameter_state(const char *state) {
     return state != NULL && strcmp(state, "step") != 0;
 }
 
+bool gcmp_is_of_state(const struct gradcmp_stored *stored, const char *state) {
+    return stored->layout == GRADCMP_LAYOUT_MODEL && stored->state != NULL &&
+           strcmp(stored->state, state) == 0;
+}
+
+/* A name that some tensor of any state has: the first of them, and a bit for each state. */
+struct neighbour {
+    const char *stored_name;
+    uint64_t states;
+    bool was_unwrapped;
+};
+
+/* All names of the catalogue's parameters; made only where a name needs to see the others. */
+struct neighbours {
+    struct gcmp_map by_text; /* text -> index; halves with their suffixes */
+    struct neighbour *list;
+    const char *states[64]; /* one bit each; with more, the last is shared */
+    size_t state_count;
+    bool is_ambiguous; /* taking prefixes off gave two tensors of one state the same name */
+};
+
+static uint64_t state_bit(struct neighbours *all, const char *state) {
+    size_t i = 0;
+    while (i < all->state_count && strcmp(all->states[i], state) != 0) {
+        i++;
+    }
+    if (i == all->state_count && i < 64) {
+        all->states[all->state_count++] = state;
+    }
+    return (uint64_t)1 << (i < 64 ? i : 63);
+}
+
+static enum gradcmp_status add_neighbour(struct neighbours *all,
+                                         const struct gradcmp_stored *stored,
+                                         const struct gcmp_name *name,
+                                         struct gradcmp_error *error) {
+    size_t index;
+    uint64_t bit = state_bit(all, stored->state);
+    enum gcmp_map_result result =
+        gcmp_map_add(&all->by_text, name->text, strlen(name->text), all->by_text.count, &index);
+    struct neighbour *first = &all->list[index];
+    if (result == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    if (result == GCMP_MAP_ADDED) {
+        *first = (struct neighbour){stored->name, 0, name->was_unwrapped};
+    } else if (strcmp(first->stored_name, stored->name) != 0 && (first->states & bit) != 0 &&
+               (first->was_unwrapped || name->was_unwrapped)) {
+        all->is_ambiguous = true;
+    }
+    first->states |= bit;
+    return GRADCMP_OK;
+}
+
+/* Parse all names; all->is_ambiguous tells whether prefixes may go. Freed by free_neighbours. */
+static enum gradcmp_status meet_neighbours(const struct gradcmp_catalogue *catalogue, bool unwrap,
+                                           struct gcmp_arena *arena, struct neighbours *all,
+                                           struct gradcmp_error *error) {
+    *all = (struct neighbours){.by_text = GCMP_MAP_INIT};
+    all->list = calloc(catalogue->stored_count + 1, sizeof *all->list);
+    if (all->list == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        if (stored->layout != GRADCMP_LAYOUT_BUCKET && gcmp_is_parameter_state(stored->state)) {
+            struct gcmp_name name;
+            GCMP_TRY(gcmp_name_parse(stored->name, unwrap, arena, &name, error));
+            GCMP_TRY(add_neighbour(all, stored, &name, error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static void free_neighbours(struct neighbours *all) {
+    free(all->list);
+    gcmp_map_free(&all->by_text);
+}
+
 /* Room for any text: longer spellings and a tail of the table add less than twice the name. */
 enum { COMPOSED_BYTES = 2 * GCMP_MAX_NAME_BYTES + 128 };
 
-static bool is_text(const struct gcmp_names *names, const char *text) {
+static bool is_there(const struct neighbours *all, const char *text) {
     size_t ignored;
-    return gcmp_map_find(&names->by_text, text, strlen(text), &ignored);
+    return gcmp_map_find(&all->by_text, text, strlen(text), &ignored);
 }
 
 /* Tell whether a name of that prefix and tail is there, whole or as halves. */
-static bool has_sibling(const struct gcmp_names *names, const char *text, size_t prefix_bytes,
+static bool has_sibling(const struct neighbours *all, const char *text, size_t prefix_bytes,
                         const char *tail) {
     static const char *const suffixes[] = {"", "_w"};
     for (size_t i = 0; tail != NULL && i < 2; i++) {
         char composed[COMPOSED_BYTES];
         snprintf(composed, sizeof composed, "%.*s%s%s", (int)prefix_bytes, text, tail, suffixes[i]);
-        if (is_text(names, composed)) {
+        if (is_there(all, composed)) {
             return true;
         }
     }
     return false;
 }
 
-/* Bytes of `text` before `tail`; SIZE_MAX where it does not end so at a component. */
-static size_t before_tail(const char *text, const char *tail) {
-    size_t text_bytes = strlen(text), tail_bytes = strlen(tail);
-    if (tail_bytes >= text_bytes || strcmp(text + text_bytes - tail_bytes, tail) != 0 ||
-        text[text_bytes - tail_bytes - 1] != '.') {
-        return SIZE_MAX;
+/* Find the alias that a text ends with, as whole components; *prefix_bytes is what precedes it. */
+static const struct alias *find_alias(const char *text, size_t *prefix_bytes) {
+    size_t text_bytes = strlen(text);
+    for (size_t i = 0; i < sizeof ALIASES / sizeof ALIASES[0]; i++) {
+        size_t tail_bytes = strlen(ALIASES[i].from);
+        if (tail_bytes < text_bytes && text[text_bytes - tail_bytes - 1] == '.' &&
+            strcmp(text + text_bytes - tail_bytes, ALIASES[i].from) == 0) {
+            *prefix_bytes = text_bytes - tail_bytes;
+            return &ALIASES[i];
+        }
     }
-    return text_bytes - tail_bytes;
+    return NULL;
 }
 
-static enum gradcmp_status apply_aliases(const struct gcmp_names *names, struct gcmp_name *name,
-                                         struct gcmp_arena *arena, struct gradcmp_error *error) {
-    for (size_t i = 0; i < sizeof ALIASES / sizeof ALIASES[0]; i++) {
-        const struct alias *alias = &ALIASES[i];
-        size_t prefix = before_tail(name->text, alias->from);
-        if (prefix == SIZE_MAX || has_sibling(names, name->text, prefix, alias->to) ||
-            !(has_sibling(names, name->text, prefix, alias->companion) ||
-              has_sibling(names, name->text, prefix, alias->other_companion))) {
-            continue;
-        }
-        name->text = gcmp_arena_format(arena, "%.*s%s", (int)prefix, name->text, alias->to);
-        if (name->text == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
+static enum gradcmp_status apply_alias(const struct neighbours *all, struct gcmp_name *name,
+                                       struct gcmp_arena *arena, struct gradcmp_error *error) {
+    size_t prefix;
+    const struct alias *alias = find_alias(name->text, &prefix);
+    if (alias == NULL || has_sibling(all, name->text, prefix, alias->to) ||
+        !(has_sibling(all, name->text, prefix, alias->companion) ||
+          has_sibling(all, name->text, prefix, alias->other_companion))) {
         return GRADCMP_OK;
+    }
+    name->text = gcmp_arena_format(arena, "%.*s%s", (int)prefix, name->text, alias->to);
+    if (name->text == NULL) {
+        GCMP_FAIL_MEMORY(error);
     }
     return GRADCMP_OK;
 }
 
 /* Two tensors are halves only where both are there: a weight norm also stores a "weight_v". */
-static enum gradcmp_status join_halves(const struct gcmp_names *names, struct gcmp_name *name,
+static enum gradcmp_status join_halves(const struct neighbours *all, struct gcmp_name *name,
                                        struct gcmp_arena *arena, struct gradcmp_error *error) {
     if (name->half == GCMP_HALF_NONE) {
         return GRADCMP_OK;
@@ -91,7 +172,7 @@ static enum gradcmp_status join_halves(const struct gcmp_names *names, struct gc
     size_t bytes = strlen(name->text);
     snprintf(other, sizeof other, "%s", name->text);
     other[bytes - 1] = name->half == GCMP_HALF_FIRST ? 'v' : 'w';
-    if (!is_text(names, other)) {
+    if (!is_there(all, other)) {
         name->half = GCMP_HALF_NONE;
         return GRADCMP_OK;
     }
@@ -102,110 +183,72 @@ static enum gradcmp_status join_halves(const struct gcmp_names *names, struct gc
     return GRADCMP_OK;
 }
 
-/* One bit for each distinct state; with more than 64, the last is shared. */
-struct state_bits {
-    const char *states[64];
+/* The names of one state under way. */
+struct reading {
+    const struct gradcmp_catalogue *catalogue;
+    const char *state;
+    struct gcmp_arena *arena;
+    struct gcmp_name *names;
     size_t count;
+    bool needs_neighbours; /* some name has to see the others */
 };
 
-static uint64_t state_bit(struct state_bits *bits, const char *state) {
-    size_t i = 0;
-    while (i < bits->count && strcmp(bits->states[i], state) != 0) {
-        i++;
-    }
-    if (i == bits->count && i < 64) {
-        bits->states[bits->count++] = state;
-    }
-    return (uint64_t)1 << (i < 64 ? i : 63);
-}
-
-/* Parse one stored tensor's name, unless it was met before, and note its state. */
-static enum gradcmp_status add_name(struct gcmp_names *names, const char *stored_name,
-                                    uint64_t state, bool unwrap, struct gcmp_arena *arena,
-                                    struct gradcmp_error *error) {
-    size_t index;
-    enum gcmp_map_result result =
-        gcmp_map_add(&names->by_stored, stored_name, strlen(stored_name), names->count, &index);
-    if (result == GCMP_MAP_PRESENT) {
-        names->list[index].states |= state;
-        return GRADCMP_OK;
-    }
-    struct gcmp_name *name = &names->list[names->count];
-    if (result == GCMP_MAP_NO_MEMORY) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    GCMP_TRY(gcmp_name_parse(stored_name, unwrap, arena, name, error));
-    name->states = state;
-    names->count++;
-    result = gcmp_map_add(&names->by_text, name->text, strlen(name->text), index, NULL);
-    if (result == GCMP_MAP_NO_MEMORY) {
-        GCMP_FAIL_MEMORY(error);
+static enum gradcmp_status parse_state(struct reading *reading, bool unwrap,
+                                       struct gradcmp_error *error) {
+    reading->count = 0;
+    for (size_t i = 0; i < reading->catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &reading->catalogue->stored[i];
+        if (gcmp_is_of_state(stored, reading->state)) {
+            struct gcmp_name *name = &reading->names[reading->count++];
+            size_t ignored;
+            GCMP_TRY(gcmp_name_parse(stored->name, unwrap, reading->arena, name, error));
+            reading->needs_neighbours = reading->needs_neighbours || name->was_unwrapped ||
+                                        name->half != GCMP_HALF_NONE ||
+                                        find_alias(name->text, &ignored) != NULL;
+        }
     }
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status parse_all(const struct gradcmp_catalogue *catalogue, bool unwrap,
-                                     struct gcmp_arena *arena, struct gcmp_names *names,
-                                     struct gradcmp_error *error) {
-    struct state_bits bits = {.count = 0};
-    *names = (struct gcmp_names){.by_stored = GCMP_MAP_INIT, .by_text = GCMP_MAP_INIT};
-    names->list = calloc(catalogue->stored_count + 1, sizeof *names->list);
-    if (names->list == NULL) {
-        GCMP_FAIL_MEMORY(error);
+static enum gradcmp_status see_neighbours(struct reading *reading, struct neighbours *all,
+                                          struct gradcmp_error *error) {
+    GCMP_TRY(meet_neighbours(reading->catalogue, true, reading->arena, all, error));
+    if (all->is_ambiguous) { /* then the prefix means something: keep it everywhere */
+        free_neighbours(all);
+        GCMP_TRY(meet_neighbours(reading->catalogue, false, reading->arena, all, error));
+        GCMP_TRY(parse_state(reading, false, error));
     }
+    for (size_t i = 0; i < reading->count; i++) {
+        GCMP_TRY(apply_alias(all, &reading->names[i], reading->arena, error));
+        GCMP_TRY(join_halves(all, &reading->names[i], reading->arena, error));
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_names_read(const struct gradcmp_catalogue *catalogue, const char *state,
+                                    struct gcmp_arena *arena, struct gcmp_name **names,
+                                    struct gradcmp_error *error) {
+    size_t count = 0;
     for (size_t i = 0; i < catalogue->stored_count; i++) {
-        const struct gradcmp_stored *stored = &catalogue->stored[i];
-        if (stored->layout != GRADCMP_LAYOUT_BUCKET && gcmp_is_parameter_state(stored->state)) {
-            uint64_t bit = state_bit(&bits, stored->state);
-            GCMP_TRY(add_name(names, stored->name, bit, unwrap, arena, error));
-        }
+        count += gcmp_is_of_state(&catalogue->stored[i], state);
     }
-    return GRADCMP_OK;
-}
-
-/* True where a prefix that was taken off gave two tensors of one state the same name. */
-static bool is_ambiguous(struct gcmp_names *names) {
-    for (size_t i = 0; i < names->count; i++) {
-        struct gcmp_name *name = &names->list[i];
-        size_t index;
-        gcmp_map_find(&names->by_text, name->text, strlen(name->text), &index);
-        struct gcmp_name *first = &names->list[index];
-        if (first != name && (first->states & name->states) != 0 &&
-            (first->was_unwrapped || name->was_unwrapped)) {
-            return true;
-        }
-        first->states |= name->states;
+    struct reading reading = {.catalogue = catalogue, .state = state, .arena = arena};
+    reading.names = calloc(count + 1, sizeof *reading.names);
+    *names = reading.names;
+    if (reading.names == NULL) {
+        GCMP_FAIL_MEMORY(error);
     }
-    return false;
-}
-
-enum gradcmp_status gcmp_names_read(const struct gradcmp_catalogue *catalogue,
-                                    struct gcmp_arena *arena, struct gcmp_names *names,
-                                    struct gradcmp_error *error) {
-    GCMP_TRY(parse_all(catalogue, true, arena, names, error));
-    if (is_ambiguous(names)) { /* then the prefix means something: keep it everywhere */
-        gcmp_names_free(names);
-        GCMP_TRY(parse_all(catalogue, false, arena, names, error));
+    enum gradcmp_status status = parse_state(&reading, true, error);
+    if (status == GRADCMP_OK && reading.needs_neighbours) {
+        struct neighbours all;
+        status = see_neighbours(&reading, &all, error);
+        free_neighbours(&all);
     }
-    for (size_t i = 0; i < names->count; i++) {
-        GCMP_TRY(apply_aliases(names, &names->list[i], arena, error));
-        GCMP_TRY(join_halves(names, &names->list[i], arena, error));
+    if (status != GRADCMP_OK) {
+        free(reading.names);
+        *names = NULL;
     }
-    return GRADCMP_OK;
-}
-
-void gcmp_names_free(struct gcmp_names *names) {
-    free(names->list);
-    names->list = NULL;
-    names->count = 0;
-    gcmp_map_free(&names->by_stored);
-    gcmp_map_free(&names->by_text);
-}
-
-const struct gcmp_name *gcmp_names_find(const struct gcmp_names *names, const char *stored_name) {
-    size_t index;
-    bool found = gcmp_map_find(&names->by_stored, stored_name, strlen(stored_name), &index);
-    return found ? &names->list[index] : NULL;
+    return status;
 }
 
 /* Write "<number>." and return its length. */
@@ -223,8 +266,8 @@ static size_t write_index(char *to, int64_t number) {
     return bytes + 1;
 }
 
-char *gcmp_name_compose(const struct gcmp_name *name, int64_t layer, int64_t expert,
-                        struct gcmp_arena *arena) {
+const char *gcmp_name_compose(const struct gcmp_name *name, int64_t layer, int64_t expert,
+                              struct gcmp_arena *arena) {
     char composed[COMPOSED_BYTES + 48];
     size_t at = 0, taken = 0, text_bytes = strlen(name->text);
     if (layer >= 0) {

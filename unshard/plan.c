@@ -6,22 +6,18 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/map.h"
 
 /* Stacked tensors make many parameters of little metadata: what their names and records take is
  * bounded by this, and by so much for each piece. */
 enum { PLAN_BYTES = 128 << 20, PLAN_PIECE_BYTES = 4096, ENTRY_BYTES = 256 };
-
-static bool is_of_state(const struct gradcmp_stored *stored, const char *state) {
-    return stored->layout == GRADCMP_LAYOUT_MODEL && stored->state != NULL &&
-           strcmp(stored->state, state) == 0;
-}
 
 /* Index the model's own tensors by name. */
 static enum gradcmp_status map_model(const struct gradcmp_catalogue *catalogue,
                                      struct gcmp_map *map, struct gradcmp_error *error) {
     for (size_t i = 0; i < catalogue->stored_count; i++) {
         const struct gradcmp_stored *stored = &catalogue->stored[i];
-        if (is_of_state(stored, "param") &&
+        if (gcmp_is_of_state(stored, "param") &&
             gcmp_map_add(map, stored->name, strlen(stored->name), i, NULL) == GCMP_MAP_NO_MEMORY) {
             GCMP_FAIL_MEMORY(error);
         }
@@ -33,10 +29,10 @@ static enum gradcmp_status make_item(const struct gradcmp_catalogue *catalogue,
                                      const struct gradcmp_stored *stored,
                                      const struct gcmp_map *model, struct gcmp_plan *plan,
                                      struct gradcmp_error *error) {
-    struct gcmp_item *item = &plan->items[plan->item_count++];
+    struct gcmp_item *item = &plan->items[plan->item_count];
     size_t index;
     item->stored = stored;
-    item->name = gcmp_names_find(&plan->names, stored->name);
+    item->name = &plan->names[plan->item_count++];
     if (gcmp_map_find(model, stored->name, strlen(stored->name), &index)) {
         item->model = &catalogue->stored[index];
     }
@@ -53,7 +49,7 @@ static enum gradcmp_status collect(const struct gradcmp_catalogue *catalogue, co
                                    struct gradcmp_error *error) {
     size_t count = 0;
     for (size_t i = 0; i < catalogue->stored_count; i++) {
-        count += is_of_state(&catalogue->stored[i], state);
+        count += gcmp_is_of_state(&catalogue->stored[i], state);
     }
     if (count > UINT32_MAX) {
         GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "more than %u tensors", UINT32_MAX);
@@ -64,7 +60,7 @@ static enum gradcmp_status collect(const struct gradcmp_catalogue *catalogue, co
     }
     for (size_t i = 0; i < catalogue->stored_count; i++) {
         const struct gradcmp_stored *stored = &catalogue->stored[i];
-        if (is_of_state(stored, state)) {
+        if (gcmp_is_of_state(stored, state)) {
             GCMP_TRY(make_item(catalogue, stored, model, plan, error));
         }
     }
@@ -132,6 +128,16 @@ static int compare_entries(const void *left, const void *right) {
     return order != 0 ? order : a->item < b->item ? -1 : a->item > b->item;
 }
 
+/* A name that no index is added to is used as it is, where the catalogue owns it. */
+static const char *entry_name(const struct gcmp_item *item, size_t slot, struct gcmp_arena *arena) {
+    if (item->lead == 0 && item->name->text == item->stored->name) {
+        return item->stored->name;
+    }
+    int64_t layer = item->has_layers ? (int64_t)(slot / item->experts) : -1;
+    int64_t expert = item->has_experts ? (int64_t)(slot % item->experts) : -1;
+    return gcmp_name_compose(item->name, layer, expert, arena);
+}
+
 static enum gradcmp_status name_entries(struct gcmp_plan *plan, struct gcmp_arena *arena,
                                         struct gradcmp_error *error) {
     plan->entries = calloc(plan->entry_count + 1, sizeof *plan->entries);
@@ -142,10 +148,8 @@ static enum gradcmp_status name_entries(struct gcmp_plan *plan, struct gcmp_aren
     for (size_t i = 0; i < plan->item_count; i++) {
         const struct gcmp_item *item = &plan->items[i];
         for (size_t slot = 0; slot < item->slot_count; slot++, entry++) {
-            int64_t layer = item->has_layers ? (int64_t)(slot / item->experts) : -1;
-            int64_t expert = item->has_experts ? (int64_t)(slot % item->experts) : -1;
-            *entry = (struct gcmp_entry){gcmp_name_compose(item->name, layer, expert, arena),
-                                         (uint32_t)i, (uint32_t)slot};
+            *entry =
+                (struct gcmp_entry){entry_name(item, slot, arena), (uint32_t)i, (uint32_t)slot};
             if (entry->name == NULL) {
                 GCMP_FAIL_MEMORY(error);
             }
@@ -160,7 +164,7 @@ enum gradcmp_status gcmp_plan_make(const struct gradcmp_catalogue *catalogue, co
                                    struct gcmp_arena *arena, struct gcmp_arena *scratch,
                                    struct gcmp_plan *plan, struct gradcmp_error *error) {
     *plan = (struct gcmp_plan){.items = NULL};
-    GCMP_TRY(gcmp_names_read(catalogue, scratch, &plan->names, error));
+    GCMP_TRY(gcmp_names_read(catalogue, state, scratch, &plan->names, error));
     struct gcmp_map model = GCMP_MAP_INIT;
     enum gradcmp_status status = GRADCMP_OK;
     if (strcmp(state, "param") != 0) {
@@ -180,7 +184,7 @@ enum gradcmp_status gcmp_plan_make(const struct gradcmp_catalogue *catalogue, co
 void gcmp_plan_free(struct gcmp_plan *plan) {
     free(plan->items);
     free(plan->entries);
-    gcmp_names_free(&plan->names);
+    free(plan->names);
     *plan = (struct gcmp_plan){.items = NULL};
 }
 

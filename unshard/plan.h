@@ -17,14 +17,15 @@ struct gcmp_plan {
     size_t item_count;
     struct gcmp_entry *entries; /* sorted by name, then by half, then by item */
     size_t entry_count;
-    uint64_t pieces; /* of all items */
-    uint64_t layers; /* L */
-    struct gcmp_names names;
+    uint64_t pieces;         /* of all items */
+    uint64_t layers;         /* L */
+    struct gcmp_name *names; /* one an item */
 };
 
-/* Plan the parameters of a state. Names of parameters live in `arena`, the texts of names in
- * `scratch`, which must outlive the plan. On failure and after use: gcmp_plan_free. Errors:
- * CORRUPT, UNSUPPORTED, LIMIT, USAGE (options->layers below a layer there is), MEMORY. */
+/* Plan the parameters of a state. Names of parameters live in `arena` or are the catalogue's, the
+ * texts of names in `scratch`, which must outlive the plan. On failure and after use:
+ * gcmp_plan_free. Errors: CORRUPT, UNSUPPORTED, LIMIT, USAGE (options->layers below a layer there
+ * is), MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status
 gcmp_plan_make(const struct gradcmp_catalogue *catalogue, const char *state,
                const struct gcmp_unshard_options *options, struct gcmp_arena *arena,

@@ -138,11 +138,8 @@ enum gradcmp_status gcmp_stack_decide(const struct gradcmp_catalogue *catalogue,
 struct cut {
     struct gcmp_item *item;
     struct gcmp_slot *slots;
-    struct gcmp_arena *arena;
-    uint64_t *budget, total;
-    uint64_t *starts;       /* room for the starts of the slabs to come */
-    const uint64_t *extent; /* of the slab made last: most pieces share theirs */
-    const int64_t *stride;
+    struct gcmp_cutter *cutter;
+    uint64_t total;
 };
 
 /* Where a box lies on the axes of layers and experts. */
@@ -168,12 +165,12 @@ static enum gradcmp_status count_box(void *user, const struct gcmp_box *box,
     struct cut *cut = user;
     struct lead_range range = lead_range(cut->item, box);
     uint64_t made = range.count[0] * range.count[1]; /* within the slots */
-    if (made > *cut->budget) {
+    if (made > cut->cutter->budget) {
         GCMP_FAIL(error, GRADCMP_ERROR_LIMIT,
                   "%s: its %zu pieces make more boxes of parameters than are read",
                   cut->item->stored->key, cut->item->stored->piece_count);
     }
-    *cut->budget -= made;
+    cut->cutter->budget -= made;
     cut->total += made;
     for (uint64_t l = 0; l < range.count[0]; l++) {
         struct gcmp_slot *row = cut->slots + (range.first[0] + l) * cut->item->experts;
@@ -184,29 +181,40 @@ static enum gradcmp_status count_box(void *user, const struct gcmp_box *box,
     return GRADCMP_OK;
 }
 
-/* Copies of a box's arrays that the slab made before does not have already. */
+/* Return an array in the arena with these dimensions, one made lately if there is; NULL without
+ * memory. */
+static const uint64_t *keep(struct gcmp_cutter *cutter, unsigned ndim, const uint64_t *dims) {
+    enum { WAYS = sizeof cutter->lately.made / sizeof cutter->lately.made[0] };
+    uint64_t hash = ndim;
+    for (unsigned d = 0; d < ndim; d++) {
+        hash = (hash ^ dims[d]) * 0x9e3779b97f4a7c15u;
+    }
+    size_t way = (size_t)(hash >> 40) % WAYS;
+    if (cutter->lately.made[way].dims == NULL ||
+        !gcmp_dims_equal(cutter->lately.made[way].ndim, cutter->lately.made[way].dims, ndim,
+                         dims)) {
+        uint64_t *copy = gcmp_arena_alloc(cutter->arena, ndim, sizeof *copy);
+        if (copy == NULL) {
+            return NULL;
+        }
+        memcpy(copy, dims, ndim * sizeof *copy);
+        cutter->lately.made[way].dims = copy;
+        cutter->lately.made[way].ndim = ndim;
+    }
+    return cutter->lately.made[way].dims;
+}
+
+/* Give a slab the box's arrays without the axes of layers and experts. */
 static bool copy_arrays(struct cut *cut, const struct gcmp_box *box, struct gradcmp_slab *slab) {
     unsigned lead = cut->item->lead, ndim = cut->item->ndim - lead;
-    size_t bytes = ndim * sizeof(uint64_t);
-    if (cut->extent == NULL || memcmp(cut->extent, box->extent + lead, bytes) != 0) {
-        uint64_t *extent = gcmp_arena_alloc(cut->arena, ndim, sizeof *extent);
-        if (extent == NULL) {
-            return false;
-        }
-        cut->extent = memcpy(extent, box->extent + lead, bytes);
+    uint64_t stride[GRADCMP_MAX_NDIM];
+    for (unsigned d = 0; d < ndim; d++) {
+        stride[d] = (uint64_t)box->stride[lead + d];
     }
-    if (cut->stride == NULL || memcmp(cut->stride, box->stride + lead, bytes) != 0) {
-        int64_t *stride = gcmp_arena_alloc(cut->arena, ndim, sizeof *stride);
-        if (stride == NULL) {
-            return false;
-        }
-        cut->stride = memcpy(stride, box->stride + lead, bytes);
-    }
-    slab->start = memcpy(cut->starts, box->start + lead, bytes);
-    cut->starts += ndim;
-    slab->extent = cut->extent;
-    slab->stride = cut->stride;
-    return true;
+    slab->start = keep(cut->cutter, ndim, box->start + lead);
+    slab->extent = keep(cut->cutter, ndim, box->extent + lead);
+    slab->stride = (const int64_t *)keep(cut->cutter, ndim, stride);
+    return slab->start != NULL && slab->extent != NULL && slab->stride != NULL;
 }
 
 static enum gradcmp_status make_slabs(void *user, const struct gcmp_box *box,
@@ -214,21 +222,22 @@ static enum gradcmp_status make_slabs(void *user, const struct gcmp_box *box,
     struct cut *cut = user;
     const struct gcmp_item *item = cut->item;
     struct lead_range range = lead_range(item, box);
+    struct gradcmp_slab shared = {.source = box->source, .coords = box->coords};
+    if (!copy_arrays(cut, box, &shared)) {
+        GCMP_FAIL_MEMORY(error);
+    }
     for (uint64_t l = 0; l < range.count[0]; l++) {
         struct gcmp_slot *row = cut->slots + (range.first[0] + l) * item->experts;
         for (uint64_t e = 0; e < range.count[1]; e++) {
             struct gcmp_slot *slot = &row[range.first[1] + e];
             struct gradcmp_slab *slab = &slot->slabs[slot->count++];
-            *slab = (struct gradcmp_slab){.source = box->source, .coords = box->coords};
+            *slab = shared;
             slab->offset_elems = box->offset_elems;
             if ((item->has_layers && !gcmp_advance(&slab->offset_elems, l, box->stride[0])) ||
                 (item->has_experts &&
                  !gcmp_advance(&slab->offset_elems, e, box->stride[item->lead - 1]))) {
                 GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT,
                           "%s: strides of a piece leave the range of 64 bits", item->stored->key);
-            }
-            if (!copy_arrays(cut, box, slab)) {
-                GCMP_FAIL_MEMORY(error);
             }
         }
     }
@@ -250,17 +259,11 @@ static enum gradcmp_status each_box(struct cut *cut, gcmp_box_fn emit,
 }
 
 enum gradcmp_status gcmp_stack_cut(struct gcmp_item *item, struct gcmp_slot *slots,
-                                   struct gcmp_arena *arena, uint64_t *budget,
-                                   struct gradcmp_error *error) {
-    struct cut cut = {.item = item, .slots = slots, .arena = arena, .budget = budget};
+                                   struct gcmp_cutter *cutter, struct gradcmp_error *error) {
+    struct cut cut = {.item = item, .slots = slots, .cutter = cutter};
     GCMP_TRY(each_box(&cut, count_box, error));
-    struct gradcmp_slab *slabs = gcmp_arena_alloc(arena, cut.total, sizeof *slabs);
-    size_t words;
-    if (!gcmp_mul_size(cut.total, item->ndim, &words) || slabs == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    cut.starts = gcmp_arena_alloc(arena, words, sizeof *cut.starts);
-    if (cut.starts == NULL) {
+    struct gradcmp_slab *slabs = gcmp_arena_alloc(cutter->arena, cut.total, sizeof *slabs);
+    if (slabs == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
     for (size_t i = 0; i < item->slot_count; i++) {

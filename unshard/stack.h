@@ -40,11 +40,26 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_stack_decide(const struct gradcmp_cata
                                                        struct gcmp_item *items, size_t count,
                                                        struct gradcmp_error *error);
 
+/* Arrays of dimensions made lately: many slabs have the same starts, extents and strides. */
+struct gcmp_lately {
+    struct {
+        const uint64_t *dims;
+        unsigned ndim;
+    } made[512];
+};
+
+/* What the cuts of all items share. */
+struct gcmp_cutter {
+    struct gcmp_arena *arena; /* owns the slabs */
+    uint64_t budget;          /* slabs that may still be made */
+    struct gcmp_lately lately;
+};
+
 /* Fill an item's slots (slot_count entries, zeroed): slot layer * experts + expert gets the boxes
- * of that parameter, in the order of the pieces; and is_sharded. Slabs live in `arena`; *budget
- * counts down the slabs that may still be made, less is LIMIT. */
+ * of that parameter, in the order of the pieces; and is_sharded. More slabs than the cutter's
+ * budget are LIMIT. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_stack_cut(struct gcmp_item *item, struct gcmp_slot *slots,
-                                                    struct gcmp_arena *arena, uint64_t *budget,
+                                                    struct gcmp_cutter *cutter,
                                                     struct gradcmp_error *error);
 
 #endif

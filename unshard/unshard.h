@@ -15,7 +15,8 @@ struct gcmp_unshard_options {
  * gated halves are joined, names become canonical. Every parameter's coverage is proved; a hole or
  * an overlap with an unknown content is CORRUPT and names the parameter and the range. No parameter
  * of that state is not an error here: model->count is 0. On success the caller owns model
- * (gcmp_model_free). */
+ * (gcmp_model_free); names, shapes and coordinates may be the catalogue's, which must live longer.
+ */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_unshard(const struct gradcmp_catalogue *catalogue,
                                                   const char *state,
                                                   const struct gcmp_unshard_options *options,
