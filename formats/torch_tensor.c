@@ -88,28 +88,20 @@ static struct tensor_call begin_call(const struct gcmp_node *node) {
     return call;
 }
 
-/* Take one wrapper off; false where there is none, or where what it holds is no call. */
-static bool unwrap_once(struct tensor_call *call) {
-    if (call->how == NULL || gcmp_node_count(call->args) < call->how->min_args) {
-        return false;
-    }
+/* Take one wrapper off. Where what it holds is no call, function is NULL afterwards. */
+static void unwrap_once(struct tensor_call *call) {
     if (call->how->kind == REBUILD_CALL) {
         call->function = gcmp_node_item(call->args, 0);
         call->args = gcmp_node_item(call->args, 2);
         call->how = find_rebuild(call->function);
-        return true;
+        return;
     }
-    if (call->how->kind != REBUILD_WRAP && call->how->kind != REBUILD_DEVICE) {
-        return false;
-    }
-    const struct gcmp_node *dtype =
-        call->how->kind == REBUILD_DEVICE ? gcmp_node_item(call->args, 1) : call->true_dtype;
     struct tensor_call inner = begin_call(gcmp_node_item(call->args, 0));
     inner.torch = call->torch;
     inner.error = call->error;
-    inner.true_dtype = dtype;
+    inner.true_dtype =
+        call->how->kind == REBUILD_DEVICE ? gcmp_node_item(call->args, 1) : call->true_dtype;
     *call = inner;
-    return call->function != NULL;
 }
 
 static bool is_storage(const struct gcmp_node *node) {
@@ -122,18 +114,13 @@ static bool is_storage(const struct gcmp_node *node) {
 
 bool gcmp_torch_is_tensor(const struct gcmp_node *node) {
     struct tensor_call call = begin_call(node);
-    bool known = call.how != NULL;
-    for (int i = 0; i < MAX_WRAPPERS && unwrap_once(&call); i++) {
-    }
-    return known || is_storage(gcmp_node_item(call.args, 0));
+    return call.how != NULL || is_storage(gcmp_node_item(call.args, 0));
 }
 
 const struct gcmp_node *gcmp_torch_local_tensor(const struct gcmp_node *node) {
     struct tensor_call call = begin_call(node);
     for (int i = 0; i < MAX_WRAPPERS && call.how != NULL && call.how->kind == REBUILD_WRAP; i++) {
-        if (!unwrap_once(&call)) {
-            return NULL;
-        }
+        unwrap_once(&call);
     }
     if (call.how == NULL || call.how->kind != REBUILD_CALL ||
         !gcmp_node_is_global(gcmp_node_item(call.args, 0), "torch._utils",

@@ -192,6 +192,8 @@ static void test_pickle__malformed_scalars_are_corrupt(void **state) {
         FAILURE("L1LL\n.", CORRUPT, 0, "LONG: expected a decimal integer"),
         FAILURE("F\n.", CORRUPT, 0, "FLOAT: expected a decimal number"),
         FAILURE("F1.5.5\n.", CORRUPT, 0, "FLOAT: expected a decimal number"),
+        FAILURE("F1.00000000000000000000000000000000000000000000000000000000000000\n.", CORRUPT, 0,
+                "FLOAT: expected a decimal number"), /* 64 characters, one more than is read */
         FAILURE("F0x1p3\n.", CORRUPT, 0, "FLOAT: expected a decimal number"),
         FAILURE("F 1\n.", CORRUPT, 0, "FLOAT: expected a decimal number"),
         FAILURE("F1\x00\n.", CORRUPT, 0, "FLOAT: expected a decimal number"),
@@ -424,6 +426,32 @@ static void test_pickle__long_decimal_is_limited(void **state) {
     unload(&over);
 }
 
+/* The length is refused before a byte is looked at, so there need not be as many. */
+static void test_pickle__input_is_limited(void **state) {
+    (void)state;
+    struct gcmp_arena arena = GCMP_ARENA_INIT;
+    struct gcmp_cursor cursor = gcmp_cursor_make("N.", GCMP_PICKLE_MAX_BYTES + 1, PICKLE_BASE);
+    struct gcmp_node *root;
+    struct gradcmp_error error = {0};
+    assert_int_equal(gcmp_pickle_load(&cursor, &arena, "f", &root, &error), GRADCMP_ERROR_LIMIT);
+    assert_string_equal(error.message,
+                        "pickle: start: 2147483648 bytes, at most 2147483647 are read");
+    assert_int_equal(error.offset_bytes, PICKLE_BASE);
+    gcmp_arena_free(&arena);
+}
+
+/* Whoever wants what is in the bytes interprets them himself, and counts how deep he is. */
+static void test_pickle__pickles_inside_bytes_stay_bytes(void **state) {
+    (void)state;
+    check_shows(BYTES("C\x05"
+                      "C\x03"
+                      "C\x01N."),
+                "b|C\\x03C\\x01N|");
+    check_shows(BYTES("C\x04"
+                      "\x80\x06N.."),
+                "b|\\x80\\x06N.|");
+}
+
 /* Two texts from the memo make a global of 1,001 bytes for 6 bytes of input, which are never
  * freed: the budget ends it. */
 static void test_pickle__globals_from_the_memo_meet_the_budget(void **state) {
@@ -463,6 +491,8 @@ int main(void) {
         cmocka_unit_test(test_pickle__deep_nesting_costs_no_stack),
         cmocka_unit_test(test_pickle__memo_and_dup_bombs_stay_small),
         cmocka_unit_test(test_pickle__long_decimal_is_limited),
+        cmocka_unit_test(test_pickle__input_is_limited),
+        cmocka_unit_test(test_pickle__pickles_inside_bytes_stay_bytes),
         cmocka_unit_test(test_pickle__globals_from_the_memo_meet_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -138,6 +138,13 @@ static void test_node__old_ordered_dicts_have_their_pairs_in_the_argument(void *
     struct loaded counter = load(BYTES("ccollections\nCounter\n}Va\nK\x05s\x85R."));
     assert_int_equal(get_int(counter.root, "a"), 5);
     unload(&counter);
+    struct loaded no_pairs = load(BYTES("ccollections\nOrderedDict\n]K\x05"
+                                        "a\x85R."));
+    assert_int_equal(gcmp_node_count(no_pairs.root), 0);
+    unload(&no_pairs);
+    struct loaded tuple = load(BYTES("ccollections\nOrderedDict\nVa\nK\x05\x86\x85\x85R."));
+    assert_int_equal(gcmp_node_count(tuple.root), 0);
+    unload(&tuple);
     /* The argument of other classes is not theirs to show: defaultdict's is a factory. */
     struct loaded other = load(BYTES("cm\nC\n}Va\nK\x05s\x85R."));
     assert_int_equal(get_int(other.root, "a"), -1);

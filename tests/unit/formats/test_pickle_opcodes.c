@@ -43,6 +43,7 @@ static const struct example examples[] = {
     EXAMPLE("\x8b\x03\x00\x00\x00\x00\x00\x01.", "65536"),
     /* Floats. */
     EXAMPLE("F-1.5e10\n.", "-15000000000f"),
+    EXAMPLE("F1.0000000000000000000000000000000000000000000000000000000000000\n.", "1f"),
     EXAMPLE("Fnan\n.", "nanf"),
     EXAMPLE("F-inf\n.", "-inff"),
     EXAMPLE("G\x3f\xf8\x00\x00\x00\x00\x00\x00.", "1.5f"),
@@ -51,6 +52,7 @@ static const struct example examples[] = {
     EXAMPLE("S'a\\n\\x41\\101\\\\\\'\\q\"\\07'\n.", "b|a\\x0aAA\\\'\\q\"\\x07|"),
     EXAMPLE("S\"it's\"\n.", "b|it's|"),
     EXAMPLE("S''\n.", "b||"),
+    EXAMPLE("S'\\1234\\x41f'\n.", "b|S4Af|"), /* three octal digits, two hexadecimal ones */
     EXAMPLE("T\x03\x00\x00\x00"
             "a\x00\xff.",
             "b|a\\x00\\xff|"),
@@ -65,6 +67,7 @@ static const struct example examples[] = {
             "'a\\xc3\\xa9\\xf0\\x9f\\x98\\x80\\\\u0041\\xc3\\xa9'"),
     EXAMPLE("V\\ud800x\\\n.", "'\\xed\\xa0\\x80x\\'"),
     EXAMPLE("V\n.", "''"),
+    EXAMPLE("V\\u00411\n.", "'A1'"),
     EXAMPLE("X\x03\x00\x00\x00"
             "a\x00z.",
             "'a\\x00z'"),
