@@ -597,20 +597,3 @@ enum gradcmp_status gradcmp_check(const char *const *paths, size_t path_count,
     *out = findings;
     return GRADCMP_OK;
 }
-
-size_t gradcmp_findings_count(const struct gradcmp_findings *findings) {
-    size_t count = 0;
-    for (size_t i = 0; i < findings->checked_count; i++) {
-        count += findings->checked[i].finding_count;
-    }
-    return count;
-}
-
-int gradcmp_findings_exit_status(const struct gradcmp_findings *findings) {
-    for (size_t i = 0; i < findings->checked_count; i++) {
-        if (findings->checked[i].error.code != GRADCMP_OK) {
-            return 2;
-        }
-    }
-    return gradcmp_findings_count(findings) > 0 ? 1 : 0;
-}
