@@ -14,7 +14,7 @@ static const struct gcmp_coarser types[] = {
 };
 
 static bool is_assumed_wide(const struct gradcmp_bound *bound) {
-    return bound->dtype_source == GRADCMP_DTYPE_ASSUMED_STATE && !bound->constant &&
+    return bound->dtype_source == GRADCMP_DTYPE_ASSUMED_STATE &&
            (bound->dtype == GRADCMP_DTYPE_FLOAT32 || bound->dtype == GRADCMP_DTYPE_FLOAT64);
 }
 

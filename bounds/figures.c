@@ -21,9 +21,9 @@ uint64_t gcmp_finite_elems(const struct gradcmp_parameter_report *parameter) {
     return parameter->tally.elems - parameter->tally.nonfinite_any;
 }
 
-/* The sum of squares says something of the values behind it. */
-static bool is_sound(double sum, double largest) {
-    return isfinite(sum) && (sum > 0.0 || largest == 0.0);
+/* The sum of squares can be divided by. */
+static bool is_divisor(double sum) {
+    return isfinite(sum) && sum > 0.0;
 }
 
 static double norm_of(double sum, double scale_log2) {
@@ -39,7 +39,7 @@ static void fill_ratios(struct gradcmp_parameter_report *parameter) {
     parameter->rel = sqrt(x);
     parameter->alpha = 1.0 + y;
     parameter->rho = sqrt(fmax(0.0, x - y * y));
-    if (is_sound(tally->b2, tally->max_b) && tally->b2 > 0.0) {
+    if (is_divisor(tally->b2)) {
         double cosine = (tally->a2 + tally->ad) / sqrt(tally->a2) / sqrt(tally->b2);
         parameter->cosine = fmax(-1.0, fmin(1.0, cosine));
     }
@@ -59,8 +59,7 @@ void gcmp_figures_fill(struct gradcmp_parameter_report *parameter) {
     if (!gcmp_is_comparable(parameter)) {
         return;
     }
-    if (is_sound(tally->a2, tally->max_a) && tally->a2 > 0.0 && isfinite(tally->d2) &&
-        isfinite(tally->ad)) {
+    if (is_divisor(tally->a2) && isfinite(tally->d2)) { /* then so is P: P^2 <= A D */
         fill_ratios(parameter);
     } else {
         parameter->rel = tally->max_d == 0.0 ? 0.0 : (double)INFINITY;

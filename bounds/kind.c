@@ -6,25 +6,26 @@
 #include "base/map.h"
 #include "bounds/figures.h"
 
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
+/* The end of a run of digits that fills a whole part of the name, or NULL where there is none. */
+static const char *index_end(const char *name, const char *at) {
+    const char *end = at + strspn(at, "0123456789");
+    bool whole = end > at && (at == name || at[-1] == '.') && (*end == '.' || *end == '\0');
+    return whole ? end : NULL;
 }
 
-/* The name with every run of digits as '#'. */
+/* The name with '#' for every part that is a number. */
 static char *kind_of(const char *name, struct gcmp_arena *scratch) {
     char *kind = gcmp_arena_dup(scratch, name);
     if (kind == NULL) {
         return NULL;
     }
-    char *end = kind;
-    for (const char *at = name; *at != '\0'; at++) {
-        if (!is_digit(*at)) {
-            *end++ = *at;
-        } else if (at == name || !is_digit(at[-1])) {
-            *end++ = '#';
-        }
+    char *to = kind;
+    for (const char *at = name; *at != '\0';) {
+        const char *end = index_end(name, at);
+        *to++ = end == NULL ? *at : '#';
+        at = end == NULL ? at + 1 : end;
     }
-    *end = '\0';
+    *to = '\0';
     return kind;
 }
 

@@ -92,8 +92,8 @@ static double severity_of(const struct gradcmp_parameter_report *parameter, doub
     case GRADCMP_VERDICT_NONFINITE:
     case GRADCMP_VERDICT_CONFLICT:
         return INFINITY;
-    case GRADCMP_VERDICT_FAIL:
-        return parameter->ratio;
+    case GRADCMP_VERDICT_FAIL: /* whatever the bound, when inside it */
+        return parameter->ratio > 1.0 ? parameter->ratio : (double)INFINITY;
     case GRADCMP_VERDICT_SCALE:
         return fmax(parameter->ratio,
                     fabs(parameter->alpha / factor - 1.0) / parameter->alpha_tolerance);
@@ -123,9 +123,8 @@ enum gradcmp_status gcmp_layer_jump(const struct gradcmp_pair_report *pair, int6
     for (size_t first = 0, end; first < count; first = end) {
         end = layer_end(places, count, first);
         double severity = layer_severity(pair, places + first, end - first);
-        double growth = isinf(above) ? 1.0 : severity / above;
-        if (growth > most) {
-            most = growth;
+        if (severity / above > most) { /* false for inf / inf */
+            most = severity / above;
             *layer = places[first].layer;
         }
         above = severity;

@@ -18,9 +18,10 @@ int64_t gcmp_layer_onset(const struct gradcmp_parameter_report *parameters, size
 /* Store in *layer the l at which errors grow most against the next layer nearer to the loss that
  * has parameters, -1 where nothing is wrong anywhere. A layer's error is the largest of its
  * parameters: the ratio to the bound; under `scale` |alpha - 1| over its tolerance where that is
- * larger; without end under nonfinite and conflict. All that is inside counts as 1, so that noise
+ * larger; without end under nonfinite and
+ * conflict, and under a fail that no bound moves. All that is inside counts as 1, so that noise
  * does not jump, and so does what is above the highest layer. Of equal jumps the one nearest to the
- * loss. `common`: as in gradcmp_pair_report. Errors: MEMORY. */
+ * loss. Reads pair->common_factor. Errors: MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_layer_jump(const struct gradcmp_pair_report *pair,
                                                      int64_t *layer, struct gcmp_arena *scratch,
                                                      struct gradcmp_error *error);

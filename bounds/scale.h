@@ -19,9 +19,10 @@
  *
  * The tolerance is also the smallest factor, as |alpha - 1|, that could have been seen.
  *
- * On 110 good pairs (float32 and bfloat16; tensor, pipeline, data, context and expert parallel; 2
- * to 8 layers) the largest |alpha - 1| is 1.27 eps in bfloat16 and 2.5 eps in float32 (that one of
- * a bias of 2 elements), and the largest |alpha - 1| / tolerance is 0.61. */
+ * On 179 good pairs of real checkpoints (float32 and bfloat16; tensor, pipeline, data and expert
+ * parallel; 2 to 8 layers) the largest |alpha - 1| is 1.27 eps in bfloat16; in float32 1.9 eps, and
+ * 2.5 eps in a bias of 2 elements. The largest |alpha - 1| / tolerance is 0.61, and the spread does
+ * not widen a tolerance. The largest rel / bound of these pairs is 0.84. */
 #ifndef GCMP_BOUNDS_SCALE_H
 #define GCMP_BOUNDS_SCALE_H
 
