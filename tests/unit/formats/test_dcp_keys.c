@@ -1,0 +1,149 @@
+/* The grammar of keys. */
+#include "temp_tools.h"
+
+#include "formats/dcp_keys.h"
+
+/* Expect what a key means. `path` is a pickle of protocol 0 of the writer's path, or NULL. */
+struct expected {
+    const char *key, *path;
+    enum gcmp_dcp_style style;
+    enum gcmp_dcp_kind kind;
+    const char *name, *state;
+};
+
+static void check(const struct expected *expected) {
+    struct gcmp_arena arena = GCMP_ARENA_INIT;
+    struct gcmp_node *path = NULL;
+    if (expected->path != NULL) {
+        struct gcmp_cursor cursor = gcmp_cursor_make(expected->path, strlen(expected->path), 0);
+        assert_int_equal(gcmp_pickle_load(&cursor, &arena, "", &path, NULL), GRADCMP_OK);
+    }
+    struct gcmp_dcp_key key;
+    assert_true(gcmp_dcp_parse_key(&arena, expected->key, path, expected->style, &key));
+    assert_int_equal(key.kind, expected->kind);
+    assert_string_equal(key.name, expected->name);
+    if (expected->state == NULL) {
+        assert_null(key.state);
+    } else {
+        assert_non_null(key.state);
+        assert_string_equal(key.state, expected->state);
+    }
+    gcmp_arena_free(&arena);
+}
+
+static void check_all(const struct expected *cases, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        check(&cases[i]);
+    }
+}
+
+#define M GCMP_DCP_MEGATRON
+#define T GCMP_DCP_TORCH
+
+#define CHECK_ALL(cases) check_all(cases, sizeof(cases) / sizeof *(cases))
+
+static void test_parse__megatron(void **state) {
+    (void)state;
+    static const struct expected cases[] = {
+        {"decoder.layers.mlp.linear_fc1.weight", NULL, M, GCMP_DCP_BARE,
+         "decoder.layers.mlp.linear_fc1.weight", "param"},
+        {"optimizer.state.exp_avg.decoder.layers.mlp.linear_fc1.weight", NULL, M, GCMP_DCP_STATE,
+         "decoder.layers.mlp.linear_fc1.weight", "exp_avg"},
+        {"chained_0.optimizer.state.exp_avg_sq.output_layer.weight", NULL, M, GCMP_DCP_STATE,
+         "output_layer.weight", "exp_avg_sq"},
+        {"chained_12.optimizer.state.fp32_param.output_layer.weight", NULL, M, GCMP_DCP_STATE,
+         "output_layer.weight", "fp32_param"},
+        {"optimizer.state.param.output_layer.weight", NULL, M, GCMP_DCP_STATE,
+         "output_layer.weight", "fp32_param"},
+        {"optimizer.state.momentum_buffer.a.weight", NULL, M, GCMP_DCP_STATE, "a.weight",
+         "momentum_buffer"},
+        /* a state that nobody knows yet: the style decides */
+        {"optimizer.state.curvature.a.weight", NULL, M, GCMP_DCP_STATE, "a.weight", "curvature"},
+        /* a parameter whose name ends with the word of a state */
+        {"optimizer.state.exp_avg.decoder.sum", NULL, M, GCMP_DCP_STATE, "decoder.sum", "exp_avg"},
+        {"decoder.layers.self_attention.linear_proj._extra_state/shard_0_8", NULL, M,
+         GCMP_DCP_OTHER, "decoder.layers.self_attention.linear_proj._extra_state/shard_0_8", NULL},
+        {"decoder.layers.0.mlp._extra_state", NULL, M, GCMP_DCP_OTHER,
+         "decoder.layers.0.mlp._extra_state", NULL},
+        {"rng_state/shard_0.0_1.1", NULL, M, GCMP_DCP_OTHER, "rng_state/shard_0.0_1.1", NULL},
+        {"chained_x.weight", NULL, M, GCMP_DCP_BARE, "chained_x.weight", "param"},
+        {"optimizer.distributed.dp_group_idx_0.gbuf_idx_0.dtype_(torch.bfloat16, torch.float32)."
+         "bucket_idx_0.exp_avg",
+         NULL, M, GCMP_DCP_BUCKET,
+         "optimizer.distributed.dp_group_idx_0.gbuf_idx_0.dtype_(torch.bfloat16, torch.float32)."
+         "bucket_idx_0.exp_avg",
+         "exp_avg"},
+        {"chained_1.optimizer.distributed.dp_group_idx_0.bucket_idx_0.param", NULL, M,
+         GCMP_DCP_BUCKET, "chained_1.optimizer.distributed.dp_group_idx_0.bucket_idx_0.param",
+         "fp32_param"},
+        {"optimizer.distributed.dp_group_idx_0.param_state/shard_0_1", NULL, M, GCMP_DCP_BUCKET,
+         "optimizer.distributed.dp_group_idx_0.param_state/shard_0_1", NULL},
+    };
+    CHECK_ALL(cases);
+}
+
+static void test_parse__torch(void **state) {
+    (void)state;
+    static const struct expected cases[] = {
+        {"model.layers.0.w", NULL, T, GCMP_DCP_BARE, "model.layers.0.w", "param"},
+        {"optim.state.layers.0.w.exp_avg", NULL, T, GCMP_DCP_STATE, "layers.0.w", "exp_avg"},
+        {"optimizer.state.layers.0.w.exp_avg_sq", NULL, T, GCMP_DCP_STATE, "layers.0.w",
+         "exp_avg_sq"},
+        {"state.layers.0.w.step", NULL, T, GCMP_DCP_STATE, "layers.0.w", "step"},
+        {"optimizer.state.17.exp_avg", NULL, T, GCMP_DCP_STATE, "17", "exp_avg"},
+        {"optimizer.state.a.curvature", NULL, T, GCMP_DCP_STATE, "a", "curvature"},
+        /* a module whose name is the word of a state: the last word counts here */
+        {"optim.state.exp_avg.weight.exp_avg", NULL, T, GCMP_DCP_STATE, "exp_avg.weight",
+         "exp_avg"},
+        /* Megatron's order is recognised where only the first word is a state */
+        {"optimizer.state.exp_avg.weight", NULL, T, GCMP_DCP_STATE, "weight", "exp_avg"},
+        {"optim.param_groups.0.lr", NULL, T, GCMP_DCP_OTHER, "optim.param_groups.0.lr", NULL},
+        {"param_groups.layers.0.w.lr", NULL, T, GCMP_DCP_OTHER, "param_groups.layers.0.w.lr", NULL},
+        {"train_state.step", NULL, T, GCMP_DCP_OTHER, "train_state.step", NULL},
+        {"dataloader.dp_rank_0", NULL, T, GCMP_DCP_OTHER, "dataloader.dp_rank_0", NULL},
+        {"optimizer.state.lonely", NULL, T, GCMP_DCP_OTHER, "optimizer.state.lonely", NULL},
+        {"optimizer.state.", NULL, T, GCMP_DCP_OTHER, "optimizer.state.", NULL},
+        {"optimizer.state..exp_avg", NULL, T, GCMP_DCP_OTHER, "optimizer.state..exp_avg", NULL},
+        {"", NULL, T, GCMP_DCP_BARE, "", "param"},
+    };
+    CHECK_ALL(cases);
+}
+
+/* The writer's own path wins over what the key looks like. */
+static void test_parse__path_of_the_writer(void **state) {
+    (void)state;
+    static const struct expected cases[] = {
+        {"model.layers.0.w", "(Vmodel\nVlayers.0.w\nt.", T, GCMP_DCP_MODEL, "layers.0.w", "param"},
+        {"app.model.layers.0.w", "(Vapp\nVmodel\nVlayers.0.w\nt.", T, GCMP_DCP_MODEL, "layers.0.w",
+         "param"},
+        /* one part: "model." is a part of the name */
+        {"model.layers.0.w", "(Vmodel.layers.0.w\nt.", T, GCMP_DCP_MODEL, "model.layers.0.w",
+         "param"},
+        {"optim.state.layers.0.w.exp_avg", "(Voptim\nVstate\nVlayers.0.w\nVexp_avg\nt.", T,
+         GCMP_DCP_STATE, "layers.0.w", "exp_avg"},
+        /* a state with a dot in it cannot be told from the key */
+        {"optim.state.a.b.c.d", "(Voptim\nVstate\nVa.b\nVc.d\nt.", T, GCMP_DCP_STATE, "a.b", "c.d"},
+        {"optim.state.3.exp_avg", "(Voptim\nVstate\nI3\nVexp_avg\nt.", T, GCMP_DCP_STATE, "3",
+         "exp_avg"},
+        {"optimizer.state.w.exp_avg", "(Voptimizer\nVstate.w.exp_avg\nt.", T, GCMP_DCP_STATE, "w",
+         "exp_avg"},
+        {"optim.param_groups.0.lr", "(Voptim\nVparam_groups\nI0\nVlr\nt.", T, GCMP_DCP_OTHER,
+         "optim.param_groups.0.lr", NULL},
+        {"rng_state.rank_0.torch", "(Vrng_state\nVrank_0\nVtorch\nt.", T, GCMP_DCP_OTHER,
+         "rng_state.rank_0.torch", NULL},
+        {"x.0", "(Vx\nI0\nt.", T, GCMP_DCP_OTHER, "x.0", NULL},
+        /* no path at all, or something else: the key decides */
+        {"optim.state.w.exp_avg", "(t.", T, GCMP_DCP_STATE, "w", "exp_avg"},
+        {"optim.state.w.exp_avg", "I1\n.", T, GCMP_DCP_STATE, "w", "exp_avg"},
+    };
+    CHECK_ALL(cases);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parse__megatron),
+        cmocka_unit_test(test_parse__torch),
+        cmocka_unit_test(test_parse__path_of_the_writer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

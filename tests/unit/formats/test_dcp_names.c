@@ -1,0 +1,242 @@
+/* Names that only all keys together tell. */
+#include "temp_tools.h"
+
+#include "base/catalogue.h"
+#include "formats/dcp_names.h"
+
+/* A catalogue made of keys: shape and type of each are given. */
+struct item {
+    const char *key;
+    unsigned ndim;
+    uint64_t shape[2];
+    enum gradcmp_dtype dtype;
+};
+
+struct naming_case {
+    struct gcmp_arena arena;
+    struct gradcmp_catalogue catalogue;
+    struct gcmp_dcp_key keys[32];
+    struct gradcmp_error error;
+    enum gradcmp_status status;
+};
+
+#define F32   GRADCMP_DTYPE_FLOAT32
+#define BYTES GRADCMP_DTYPE_NONE
+
+static struct naming_case *assign(const struct item *items, size_t count,
+                                  enum gcmp_dcp_style style) {
+    struct naming_case *naming = calloc(1, sizeof *naming);
+    naming->catalogue.arena = &naming->arena;
+    for (size_t i = 0; i < count; i++) {
+        struct gradcmp_stored *stored = NULL;
+        assert_int_equal(gcmp_catalogue_add_stored(&naming->catalogue, items[i].key, items[i].ndim,
+                                                   items[i].shape, 0, &stored, NULL),
+                         GRADCMP_OK);
+        stored->dtype = (uint8_t)items[i].dtype;
+        assert_true(
+            gcmp_dcp_parse_key(&naming->arena, items[i].key, NULL, style, &naming->keys[i]));
+    }
+    naming->status = gcmp_dcp_assign_names(&naming->catalogue, naming->keys, &naming->error);
+    return naming;
+}
+
+static void naming_free(struct naming_case *naming) {
+    gcmp_catalogue_free(&naming->catalogue);
+    gcmp_arena_free(&naming->arena);
+    free(naming);
+}
+
+#define ASSIGN(items) assign(items, sizeof(items) / sizeof *(items), GCMP_DCP_TORCH)
+
+static void expect_names(const struct naming_case *naming, const char *const *names) {
+    assert_int_equal(naming->status, GRADCMP_OK);
+    for (size_t i = 0; i < naming->catalogue.stored_count; i++) {
+        assert_string_equal(naming->catalogue.stored[i].name, names[i]);
+    }
+}
+
+static void test_assign__model_prefix_goes_where_the_optimizer_lacks_it(void **state) {
+    (void)state;
+    static const struct item items[] = {
+        {"model.a.weight", 1, {4}, F32},
+        {"model.b.weight", 1, {4}, F32}, /* frozen: no state */
+        {"optim.state.a.weight.exp_avg", 1, {4}, F32},
+    };
+    static const char *const names[] = {"a.weight", "b.weight", "a.weight"};
+    struct naming_case *naming = ASSIGN(items);
+    expect_names(naming, names);
+    naming_free(naming);
+}
+
+static void test_assign__model_prefix_stays_where_the_optimizer_has_it(void **state) {
+    (void)state;
+    static const struct item items[] = {
+        {"model.a.weight", 1, {4}, F32},
+        {"model.b.weight", 1, {4}, F32},
+        {"lm_head.weight", 1, {4}, F32},
+        {"optimizer.state.model.a.weight.exp_avg", 1, {4}, F32},
+        {"optimizer.state.lm_head.weight.exp_avg", 1, {4}, F32},
+    };
+    static const char *const names[] = {"model.a.weight", "model.b.weight", "lm_head.weight",
+                                        "model.a.weight", "lm_head.weight"};
+    struct naming_case *naming = ASSIGN(items);
+    expect_names(naming, names);
+    naming_free(naming);
+}
+
+static void test_assign__model_prefix_goes_without_an_optimizer(void **state) {
+    (void)state;
+    static const struct item items[] = {{"model.a.weight", 1, {4}, F32}};
+    static const char *const names[] = {"a.weight"};
+    struct naming_case *naming = ASSIGN(items);
+    expect_names(naming, names);
+    naming_free(naming);
+}
+
+static void test_assign__ids_follow_the_order_of_the_weights(void **state) {
+    (void)state;
+    static const struct item items[] = {
+        {"model.a", 2, {4, 3}, F32},
+        {"model.b", 2, {4, 3}, F32},
+        {"model.c", 1, {3}, F32},
+        {"optimizer.state.2.exp_avg", 1, {3}, F32},
+        {"optimizer.state.0.exp_avg", 2, {4, 3}, F32},
+        {"optimizer.state.1.exp_avg", 2, {4, 3}, F32},
+        {"optimizer.state.1.step", 0, {0}, F32},
+        {"optimizer.param_groups.0.lr", 0, {0}, BYTES},
+    };
+    static const char *const names[] = {"a", "b", "c", "c",
+                                        "a", "b", "b", "optimizer.param_groups.0.lr"};
+    struct naming_case *naming = ASSIGN(items);
+    expect_names(naming, names);
+    assert_null(naming->catalogue.stored[7].state);
+    naming_free(naming);
+}
+
+static void test_assign__ids_of_several_groups_are_told_by_unique_shapes(void **state) {
+    (void)state;
+    static const struct item items[] = {
+        {"model.a", 1, {3}, F32},
+        {"model.b", 2, {4, 3}, F32},
+        {"model.c", 1, {4}, F32},
+        {"optimizer.state.0.exp_avg", 2, {4, 3}, F32}, /* matrices come first */
+        {"optimizer.state.1.exp_avg", 1, {3}, F32},
+        {"optimizer.state.2.exp_avg", 1, {4}, F32},
+        {"optimizer.param_groups.0.lr", 0, {0}, BYTES},
+        {"optimizer.param_groups.1.lr", 0, {0}, BYTES},
+    };
+    static const char *const names[] = {
+        "a", "b", "c", "b", "a", "c", "optimizer.param_groups.0.lr", "optimizer.param_groups.1.lr"};
+    struct naming_case *naming = ASSIGN(items);
+    expect_names(naming, names);
+    naming_free(naming);
+}
+
+/* Whatever could mean two parameters is refused. */
+static void test_assign__ambiguous_ids_are_unsupported(void **state) {
+    (void)state;
+    static const struct item groups[] = {
+        {"model.a", 1, {4}, F32},
+        {"model.b", 1, {4}, F32},
+        {"optimizer.state.0.exp_avg", 1, {4}, F32},
+        {"optimizer.state.1.exp_avg", 1, {4}, F32},
+        {"optimizer.param_groups.0.lr", 0, {0}, BYTES},
+        {"optimizer.param_groups.1.lr", 0, {0}, BYTES},
+    };
+    static const struct item fewer[] = {
+        {"model.a", 1, {4}, F32},
+        {"model.b", 1, {4}, F32},
+        {"optimizer.state.0.exp_avg", 1, {4}, F32},
+    };
+    static const struct item shapes[] = {
+        {"model.a", 1, {4}, F32},
+        {"model.b", 1, {5}, F32},
+        {"optimizer.state.0.exp_avg", 1, {4}, F32},
+        {"optimizer.state.1.exp_avg", 1, {6}, F32},
+    };
+    static const struct item twice[] = {
+        {"model.a", 1, {4}, F32},
+        {"model.b", 1, {5}, F32},
+        {"optimizer.state.0.exp_avg", 1, {4}, F32},
+        {"optimizer.state.7.exp_avg", 1, {4}, F32},
+    };
+    static const struct item stepless[] = {
+        {"model.a", 1, {4}, F32},
+        {"optimizer.state.0.step", 0, {0}, F32},
+    };
+    struct naming_case *namings[] = {ASSIGN(groups), ASSIGN(fewer), ASSIGN(shapes), ASSIGN(twice),
+                                     ASSIGN(stepless)};
+    for (size_t i = 0; i < sizeof namings / sizeof *namings; i++) {
+        assert_int_equal(namings[i]->status, GRADCMP_ERROR_UNSUPPORTED);
+        assert_text_contains(namings[i]->error.message, "the optimizer numbers its parameters");
+        naming_free(namings[i]);
+    }
+}
+
+static void test_assign__digits_that_a_weight_bears_are_no_id(void **state) {
+    (void)state;
+    static const struct item items[] = {
+        {"7", 1, {4}, F32},
+        {"optimizer.state.7.exp_avg", 1, {4}, F32},
+        {"b", 1, {4}, F32},
+    };
+    static const char *const names[] = {"7", "7", "b"};
+    struct naming_case *naming = ASSIGN(items);
+    expect_names(naming, names);
+    naming_free(naming);
+}
+
+static void test_assign__integers_and_objects_are_no_weights(void **state) {
+    (void)state;
+    static const struct item items[] = {
+        {"counter", 0, {0}, GRADCMP_DTYPE_INT64},
+        {"object", 0, {0}, BYTES},
+        {"optim.state.a.exp_avg", 0, {0}, BYTES},
+        {"a", 1, {4}, GRADCMP_DTYPE_FLOAT8_E4M3FN},
+    };
+    struct naming_case *naming = ASSIGN(items);
+    assert_int_equal(naming->status, GRADCMP_OK);
+    assert_null(naming->catalogue.stored[0].state);
+    assert_null(naming->catalogue.stored[1].state);
+    assert_null(naming->catalogue.stored[2].state);
+    assert_string_equal(naming->catalogue.stored[3].state, "param");
+    naming_free(naming);
+}
+
+static void test_assign__layout_from_keys_where_nothing_says_it(void **state) {
+    (void)state;
+    static const struct item buckets[] = {
+        {"optimizer.distributed.dp_group_idx_0.optimizer/shard_0_1", 0, {0}, BYTES},
+        {"optimizer.distributed.dp_group_idx_0.bucket_idx_0.exp_avg", 1, {4}, F32},
+    };
+    static const struct item gathered[] = {
+        {"optimizer.distributed.dp_group_idx_0.param_state/shard_0_1", 0, {0}, BYTES},
+    };
+    static const struct item named[] = {{"optimizer.state.exp_avg.a", 1, {4}, F32}};
+    struct naming_case *naming = ASSIGN(buckets);
+    assert_string_equal(naming->catalogue.layout_name, "dp_reshardable");
+    assert_int_equal(naming->catalogue.stored[1].layout, GRADCMP_LAYOUT_BUCKET);
+    naming_free(naming);
+    naming = ASSIGN(gathered);
+    assert_string_equal(naming->catalogue.layout_name, "dp_zero_gather_scatter");
+    naming_free(naming);
+    naming = ASSIGN(named);
+    assert_null(naming->catalogue.layout_name);
+    assert_int_equal(naming->catalogue.stored[0].layout, GRADCMP_LAYOUT_MODEL);
+    naming_free(naming);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_assign__model_prefix_goes_where_the_optimizer_lacks_it),
+        cmocka_unit_test(test_assign__model_prefix_stays_where_the_optimizer_has_it),
+        cmocka_unit_test(test_assign__model_prefix_goes_without_an_optimizer),
+        cmocka_unit_test(test_assign__ids_follow_the_order_of_the_weights),
+        cmocka_unit_test(test_assign__ids_of_several_groups_are_told_by_unique_shapes),
+        cmocka_unit_test(test_assign__ambiguous_ids_are_unsupported),
+        cmocka_unit_test(test_assign__digits_that_a_weight_bears_are_no_id),
+        cmocka_unit_test(test_assign__integers_and_objects_are_no_weights),
+        cmocka_unit_test(test_assign__layout_from_keys_where_nothing_says_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
