@@ -332,6 +332,34 @@ static void test_pickle__dicts_of_any_size_hold_each_key_once(void **state) {
     free(bytes);
 }
 
+/* {(0,): None, "k0": None, (1,): None, "k1": None, ...} and the texts once more with a value: keys
+ * that are not compared lie between those that the index holds. */
+static void test_pickle__dicts_of_mixed_keys_match_texts_only(void **state) {
+    (void)state;
+    enum { TEXTS = 30 };
+    char bytes[TEXTS * 60 + 2] = "}";
+    size_t used = 1;
+    for (int i = 0; i < TEXTS; i++) {
+        used += (size_t)sprintf(bytes + used, "I%d\n\x85NsVk%d\nNs", i, i);
+    }
+    for (int i = 0; i < TEXTS; i++) {
+        used += (size_t)sprintf(bytes + used, "I%d\n\x85NsVk%d\nI%d\ns", i, i, i);
+    }
+    bytes[used++] = '.';
+    struct loaded loaded = load(bytes, used);
+    assert_int_equal(loaded.status, GRADCMP_OK);
+    assert_int_equal(gcmp_node_count(loaded.root), 3 * TEXTS);
+    for (int i = 0; i < TEXTS; i++) {
+        const struct gcmp_node *key, *value;
+        assert_true(gcmp_node_pair(loaded.root, 2 * (size_t)i + 1, &key, &value));
+        assert_int_equal(value->as.integer, i);
+        assert_true(gcmp_node_pair(loaded.root, 2 * (size_t)i, &key, &value));
+        assert_int_equal(key->kind, GCMP_NODE_TUPLE);
+        assert_int_equal(value->kind, GCMP_NODE_NONE);
+    }
+    unload(&loaded);
+}
+
 /* One key of 60,000 bytes, set 3,000 times from the memo: hashing it each time is work out of
  * proportion to the file. */
 static void test_pickle__long_keys_from_the_memo_meet_the_work_budget(void **state) {
@@ -408,6 +436,7 @@ int main(void) {
         cmocka_unit_test(test_node__bytes_in_every_spelling),
         cmocka_unit_test(test_node__other_nodes_are_not_bytes),
         cmocka_unit_test(test_pickle__dicts_of_any_size_hold_each_key_once),
+        cmocka_unit_test(test_pickle__dicts_of_mixed_keys_match_texts_only),
         cmocka_unit_test(test_pickle__long_keys_from_the_memo_meet_the_work_budget),
         cmocka_unit_test(test_pickle__every_failing_allocation_is_reported),
     };
