@@ -81,7 +81,8 @@ static void fill_report(const struct gcmp_paired *sides, uint64_t vocab,
     const struct gradcmp_parameter *a = sides->a, *b = sides->b;
     const struct gradcmp_parameter *either = a != NULL ? a : b;
     report->name = either->name;
-    report->layer = either->layer;
+    /* Where one side is deeper, its head lies further out; both sides' heads are one layer. */
+    report->layer = a != NULL && b != NULL && b->layer > a->layer ? b->layer : either->layer;
     report->in_a = a != NULL;
     report->in_b = b != NULL;
     if (a != NULL) {
