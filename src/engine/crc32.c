@@ -1,9 +1,10 @@
 #include "engine/crc32.h"
 
+#include <libdeflate.h>
 #include <zlib.h>
 
 uint32_t gcmp_crc32(uint32_t crc, const void *bytes, size_t count) {
-    return (uint32_t)crc32_z(crc, bytes, count);
+    return libdeflate_crc32(crc, bytes, count);
 }
 
 uint32_t gcmp_crc32_shift(uint32_t crc, uint64_t after) {
