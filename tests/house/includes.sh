@@ -3,55 +3,67 @@
 #   includes.sh SOURCE_ROOT
 set -eu
 cd "$1"
-failed=0
 
-# allow FOLDER PREFIX...: sources directly in FOLDER may quote only headers under these prefixes.
-allow() {
-    folder=$1
-    shift
-    for file in "$folder"/*.c "$folder"/*.h "$folder"/*.cu; do
-        [ -e "$file" ] || continue
-        checked=$((checked + 1))
-        sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$file" |
-            while read -r header; do
-                permitted=no
-                for prefix in "$@"; do
-                    case $header in
-                    *..*) ;;
-                    "$prefix"*) permitted=yes ;;
-                    esac
-                done
-                [ $permitted = yes ] || echo "$file: may not include \"$header\""
-            done
-        # Our own headers are quoted, or the rule above would not see them.
-        sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*<\([^>]*\)>.*/\1/p' "$file" |
-            while read -r header; do
-                case $header in
-                gradcmp/* | base/* | kernels/* | engine/* | report/* | formats/* | unshard/* | \
-                    bounds/* | gpu/* | cli/*) echo "$file: quote \"$header\"" ;;
-                esac
-            done
-    done
-}
+# For each folder, the beginnings of the headers that its own files may quote. The program (cli) is
+# a user of the library like any other.
+rules='
+include/gradcmp      gradcmp/
+include/gradcmp/sys  gradcmp/
+src/base             base/ gradcmp/
+src/kernels          kernels/ base/ gradcmp/
+src/engine           engine/ kernels/ base/ gradcmp/
+src/report           report/ base/ gradcmp/
+formats              formats/ base/ gradcmp/
+unshard              unshard/ base/ gradcmp/
+bounds               bounds/ base/ gradcmp/
+gpu                  gpu/ base/ gradcmp/ kernels/lane
+src/cli              cli/ gradcmp/gradcmp.h
+'
 
-checked=0
-found=$(
-    allow include/gradcmp gradcmp/
-    allow include/gradcmp/sys gradcmp/
-    allow src/base base/ gradcmp/
-    allow src/kernels kernels/ base/ gradcmp/
-    allow src/engine engine/ kernels/ base/ gradcmp/
-    allow src/report report/ base/ gradcmp/
-    allow formats formats/ base/ gradcmp/
-    allow unshard unshard/ base/ gradcmp/
-    allow bounds bounds/ base/ gradcmp/
-    allow gpu gpu/ base/ gradcmp/ kernels/lane
-    # The program is a user of the library like any other.
-    allow src/cli cli/ gradcmp/gradcmp.h
-    [ "$checked" -gt 20 ] || echo "only $checked files found: is this the source root?"
-)
-if [ -n "$found" ]; then
-    echo "$found"
-    failed=1
-fi
-exit $failed
+for folder in include src formats unshard bounds gpu; do
+    [ ! -d $folder ] || find $folder -name '*.[ch]' -o -name '*.cu'
+done | sort |
+    RULES=$rules xargs awk '
+    BEGIN {
+        lines = split(ENVIRON["RULES"], line, "\n")
+        for (i = 1; i <= lines; i++) {
+            if (split(line[i], word, " ") > 1) {
+                allowed[word[1]] = " " substr(line[i], length(word[1]) + 1) " "
+            }
+        }
+    }
+    FNR == 1 {
+        files++
+        folder = FILENAME
+        sub("/[^/]*$", "", folder)
+        if (!(folder in allowed) && folder != "src") {
+            complain("no rule for folder " folder)
+        }
+    }
+    function complain(text) {
+        print FILENAME ":" FNR ": " text
+        failed = 1
+    }
+    /^[ \t]*#[ \t]*include[ \t]*"/ {
+        split($0, quoted, "\"")
+        header = quoted[2]
+        count = split(allowed[folder], word, " ")
+        permitted = folder == "src" # joins the others
+        for (i = 1; i <= count; i++) {
+            permitted = permitted || index(header, word[i]) == 1
+        }
+        if (!permitted || header ~ /\.\./) {
+            complain("may not include \"" header "\"")
+        }
+    }
+    # Our own headers are quoted, or the rule above would not see them.
+    /^[ \t]*#[ \t]*include[ \t]*<(gradcmp|base|kernels|engine|report|formats|unshard|bounds|gpu|cli)\// {
+        complain("quote this header")
+    }
+    END {
+        if (files < 20) {
+            print "only " files + 0 " files found: is this the source root?"
+            failed = 1
+        }
+        exit failed
+    }'
