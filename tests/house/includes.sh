@@ -20,6 +20,7 @@ gpu                  gpu/ base/ gradcmp/ kernels/lane
 src/cli              cli/ gradcmp/gradcmp.h
 '
 
+# shellcheck disable=SC2016  # awk.s own dollars
 for folder in include src formats unshard bounds gpu; do
     [ ! -d $folder ] || find $folder -name '*.[ch]' -o -name '*.cu'
 done | sort |
