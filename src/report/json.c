@@ -52,7 +52,7 @@ static void add_string(struct gcmp_text *text, const char *string) {
     gcmp_text_add(text, "\"");
 }
 
-static void start_line(struct gcmp_json *json) {
+static void start_line(struct gcmp_emitter *json) {
     gcmp_text_add(&json->out->text, "\n");
     for (unsigned i = 0; i < json->depth; i++) {
         gcmp_text_add(&json->out->text, "  ");
@@ -60,7 +60,7 @@ static void start_line(struct gcmp_json *json) {
 }
 
 /* Write what stands before a value: comma, line, key. */
-static void start_value(struct gcmp_json *json, const char *key) {
+static void start_value(struct gcmp_emitter *json, const char *key) {
     struct gcmp_text *text = &json->out->text;
     gcmp_out_drain(json->out);
     if (json->depth > 0) {
@@ -79,7 +79,7 @@ static void start_value(struct gcmp_json *json, const char *key) {
     }
 }
 
-static void open_container(struct gcmp_json *json, const char *key, bool is_block,
+static void open_container(struct gcmp_emitter *json, const char *key, bool is_block,
                            const char brackets[2]) {
     start_value(json, key);
     assert(json->depth + 1 < GCMP_JSON_MAX_DEPTH);
@@ -91,15 +91,15 @@ static void open_container(struct gcmp_json *json, const char *key, bool is_bloc
     gcmp_text_add_bytes(&json->out->text, brackets, 1);
 }
 
-void gcmp_json_open_object(struct gcmp_json *json, const char *key, bool is_block) {
+void gcmp_emit_open_object(struct gcmp_emitter *json, const char *key, bool is_block) {
     open_container(json, key, is_block, "{}");
 }
 
-void gcmp_json_open_array(struct gcmp_json *json, const char *key, bool is_block) {
+void gcmp_emit_open_array(struct gcmp_emitter *json, const char *key, bool is_block) {
     open_container(json, key, is_block, "[]");
 }
 
-void gcmp_json_close(struct gcmp_json *json) {
+void gcmp_emit_close(struct gcmp_emitter *json) {
     assert(json->depth > 0);
     unsigned level = json->depth--;
     if (json->levels[level].is_block && json->levels[level].has_items) {
@@ -111,16 +111,16 @@ void gcmp_json_close(struct gcmp_json *json) {
     }
 }
 
-void gcmp_json_text(struct gcmp_json *json, const char *key, const char *value) {
+void gcmp_emit_text(struct gcmp_emitter *json, const char *key, const char *value) {
     if (value == NULL) {
-        gcmp_json_null(json, key);
+        gcmp_emit_null(json, key);
         return;
     }
     start_value(json, key);
     add_string(&json->out->text, value);
 }
 
-void gcmp_json_real(struct gcmp_json *json, const char *key, double value) {
+void gcmp_emit_real(struct gcmp_emitter *json, const char *key, double value) {
     start_value(json, key);
     if (isnan(value)) {
         gcmp_text_add(&json->out->text, "\"nan\"");
@@ -131,46 +131,47 @@ void gcmp_json_real(struct gcmp_json *json, const char *key, double value) {
     }
 }
 
-void gcmp_json_figure(struct gcmp_json *json, const char *key, double value) {
+void gcmp_emit_figure(struct gcmp_emitter *json, const char *key, double value) {
     if (isnan(value)) {
-        gcmp_json_null(json, key);
+        gcmp_emit_null(json, key);
     } else {
-        gcmp_json_real(json, key, value);
+        gcmp_emit_real(json, key, value);
     }
 }
 
-void gcmp_json_integer(struct gcmp_json *json, const char *key, int64_t value) {
+void gcmp_emit_integer(struct gcmp_emitter *json, const char *key, int64_t value) {
     start_value(json, key);
     gcmp_text_addf(&json->out->text, "%" PRId64, value);
 }
 
-void gcmp_json_count(struct gcmp_json *json, const char *key, uint64_t value) {
+void gcmp_emit_count(struct gcmp_emitter *json, const char *key, uint64_t value) {
     start_value(json, key);
     gcmp_text_addf(&json->out->text, "%" PRIu64, value);
 }
 
-void gcmp_json_known(struct gcmp_json *json, const char *key, uint64_t value) {
+void gcmp_emit_known(struct gcmp_emitter *json, const char *key, uint64_t value) {
     if (value == 0) {
-        gcmp_json_null(json, key);
+        gcmp_emit_null(json, key);
     } else {
-        gcmp_json_count(json, key, value);
+        gcmp_emit_count(json, key, value);
     }
 }
 
-void gcmp_json_bool(struct gcmp_json *json, const char *key, bool value) {
+void gcmp_emit_bool(struct gcmp_emitter *json, const char *key, bool value) {
     start_value(json, key);
     gcmp_text_add(&json->out->text, value ? "true" : "false");
 }
 
-void gcmp_json_null(struct gcmp_json *json, const char *key) {
+void gcmp_emit_null(struct gcmp_emitter *json, const char *key) {
     start_value(json, key);
     gcmp_text_add(&json->out->text, "null");
 }
 
-void gcmp_json_sizes(struct gcmp_json *json, const char *key, const uint64_t *sizes, size_t count) {
-    gcmp_json_open_array(json, key, false);
+void gcmp_emit_sizes(struct gcmp_emitter *json, const char *key, const uint64_t *sizes,
+                     size_t count) {
+    gcmp_emit_open_array(json, key, false);
     for (size_t i = 0; i < count; i++) {
-        gcmp_json_count(json, NULL, sizes[i]);
+        gcmp_emit_count(json, NULL, sizes[i]);
     }
-    gcmp_json_close(json);
+    gcmp_emit_close(json);
 }

@@ -11,7 +11,7 @@
 
 enum { GCMP_JSON_MAX_DEPTH = 8 };
 
-struct gcmp_json {
+struct gcmp_emitter {
     struct gcmp_out *out;
     unsigned depth;
     struct {
@@ -25,26 +25,27 @@ struct gcmp_json {
 
 /* Start an object or array: a block puts each item on a line of its own; everything inside a
  * container that is no block stays on one line. */
-void gcmp_json_open_object(struct gcmp_json *json, const char *key, bool is_block);
-void gcmp_json_open_array(struct gcmp_json *json, const char *key, bool is_block);
-void gcmp_json_close(struct gcmp_json *json);
+void gcmp_emit_open_object(struct gcmp_emitter *json, const char *key, bool is_block);
+void gcmp_emit_open_array(struct gcmp_emitter *json, const char *key, bool is_block);
+void gcmp_emit_close(struct gcmp_emitter *json);
 
 /* A string; NULL gives null. A byte that is not part of valid UTF-8 is written as the four
  * characters \xNN, since JSON has no other way to tell it. */
-void gcmp_json_text(struct gcmp_json *json, const char *key, const char *value);
+void gcmp_emit_text(struct gcmp_emitter *json, const char *key, const char *value);
 /* A number with 17 significant digits, from which the same binary64 is read back; the strings
  * "inf",
  * "-inf" and "nan" where it is not finite. */
-void gcmp_json_real(struct gcmp_json *json, const char *key, double value);
+void gcmp_emit_real(struct gcmp_emitter *json, const char *key, double value);
 /* A figure of a report: as above, but NaN means that there is none: null. */
-void gcmp_json_figure(struct gcmp_json *json, const char *key, double value);
-void gcmp_json_integer(struct gcmp_json *json, const char *key, int64_t value);
-void gcmp_json_count(struct gcmp_json *json, const char *key, uint64_t value);
+void gcmp_emit_figure(struct gcmp_emitter *json, const char *key, double value);
+void gcmp_emit_integer(struct gcmp_emitter *json, const char *key, int64_t value);
+void gcmp_emit_count(struct gcmp_emitter *json, const char *key, uint64_t value);
 /* A count, where 0 means not known: null. */
-void gcmp_json_known(struct gcmp_json *json, const char *key, uint64_t value);
-void gcmp_json_bool(struct gcmp_json *json, const char *key, bool value);
-void gcmp_json_null(struct gcmp_json *json, const char *key);
+void gcmp_emit_known(struct gcmp_emitter *json, const char *key, uint64_t value);
+void gcmp_emit_bool(struct gcmp_emitter *json, const char *key, bool value);
+void gcmp_emit_null(struct gcmp_emitter *json, const char *key);
 /* [2, 3, 4] */
-void gcmp_json_sizes(struct gcmp_json *json, const char *key, const uint64_t *sizes, size_t count);
+void gcmp_emit_sizes(struct gcmp_emitter *json, const char *key, const uint64_t *sizes,
+                     size_t count);
 
 #endif

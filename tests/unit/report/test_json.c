@@ -13,7 +13,7 @@
 struct writer {
     struct capture capture;
     struct gcmp_out out;
-    struct gcmp_json json;
+    struct gcmp_emitter json;
 };
 
 static void start(struct writer *writer) {
@@ -46,11 +46,11 @@ static void test_json__strings_come_back_unchanged(void **state) {
         "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf"};
     struct writer writer;
     start(&writer);
-    gcmp_json_open_array(&writer.json, NULL, true);
+    gcmp_emit_open_array(&writer.json, NULL, true);
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
-        gcmp_json_text(&writer.json, NULL, strings[i]);
+        gcmp_emit_text(&writer.json, NULL, strings[i]);
     }
-    gcmp_json_close(&writer.json);
+    gcmp_emit_close(&writer.json);
     json_t *document = finish(&writer);
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
         assert_string_equal(json_string_value(json_array_get(document, i)), strings[i]);
@@ -78,9 +78,9 @@ static void test_json__broken_utf8_is_spelled_out(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct writer writer;
         start(&writer);
-        gcmp_json_open_object(&writer.json, NULL, false);
-        gcmp_json_text(&writer.json, cases[i].bytes, cases[i].bytes);
-        gcmp_json_close(&writer.json);
+        gcmp_emit_open_object(&writer.json, NULL, false);
+        gcmp_emit_text(&writer.json, cases[i].bytes, cases[i].bytes);
+        gcmp_emit_close(&writer.json);
         json_t *document = finish(&writer);
         json_t *value = json_object_get(document, cases[i].expected);
         assert_non_null(value);
@@ -95,16 +95,16 @@ static void test_json__numbers_are_exact(void **state) {
                                    4.0, -2.5e-9,   0x1p-7, 2.2250738585e-308};
     struct writer writer;
     start(&writer);
-    gcmp_json_open_object(&writer.json, NULL, true);
-    gcmp_json_open_array(&writer.json, "reals", false);
+    gcmp_emit_open_object(&writer.json, NULL, true);
+    gcmp_emit_open_array(&writer.json, "reals", false);
     for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
-        gcmp_json_real(&writer.json, NULL, reals[i]);
+        gcmp_emit_real(&writer.json, NULL, reals[i]);
     }
-    gcmp_json_close(&writer.json);
-    gcmp_json_integer(&writer.json, "least", INT64_MIN);
-    gcmp_json_count(&writer.json, "odd", 9007199254740993u);
-    gcmp_json_count(&writer.json, "most", UINT64_MAX);
-    gcmp_json_close(&writer.json);
+    gcmp_emit_close(&writer.json);
+    gcmp_emit_integer(&writer.json, "least", INT64_MIN);
+    gcmp_emit_count(&writer.json, "odd", 9007199254740993u);
+    gcmp_emit_count(&writer.json, "most", UINT64_MAX);
+    gcmp_emit_close(&writer.json);
     assert_non_null(strstr(writer.out.text.bytes, "\"most\": 18446744073709551615\n"));
     struct gradcmp_error error;
     assert_int_equal(gcmp_out_end(&writer.out, &error), GRADCMP_OK);
@@ -127,17 +127,17 @@ static void test_json__what_is_not_finite_is_a_string_or_null(void **state) {
     (void)state;
     struct writer writer;
     start(&writer);
-    gcmp_json_open_array(&writer.json, NULL, false);
-    gcmp_json_real(&writer.json, NULL, INFINITY);
-    gcmp_json_real(&writer.json, NULL, -INFINITY);
-    gcmp_json_real(&writer.json, NULL, NAN);
-    gcmp_json_figure(&writer.json, NULL, INFINITY);
-    gcmp_json_figure(&writer.json, NULL, NAN);
-    gcmp_json_figure(&writer.json, NULL, 0.5);
-    gcmp_json_known(&writer.json, NULL, 0);
-    gcmp_json_known(&writer.json, NULL, 3);
-    gcmp_json_text(&writer.json, NULL, NULL);
-    gcmp_json_close(&writer.json);
+    gcmp_emit_open_array(&writer.json, NULL, false);
+    gcmp_emit_real(&writer.json, NULL, INFINITY);
+    gcmp_emit_real(&writer.json, NULL, -INFINITY);
+    gcmp_emit_real(&writer.json, NULL, NAN);
+    gcmp_emit_figure(&writer.json, NULL, INFINITY);
+    gcmp_emit_figure(&writer.json, NULL, NAN);
+    gcmp_emit_figure(&writer.json, NULL, 0.5);
+    gcmp_emit_known(&writer.json, NULL, 0);
+    gcmp_emit_known(&writer.json, NULL, 3);
+    gcmp_emit_text(&writer.json, NULL, NULL);
+    gcmp_emit_close(&writer.json);
     json_t *document = finish(&writer);
     assert_string_equal(captured(&writer.capture),
                         "[\"inf\", \"-inf\", \"nan\", \"inf\", null, 0.5, null, 3, null]\n");
@@ -148,20 +148,20 @@ static void test_json__blocks_are_lines_and_the_rest_is_not(void **state) {
     (void)state;
     struct writer writer;
     start(&writer);
-    gcmp_json_open_object(&writer.json, NULL, true);
-    gcmp_json_open_object(&writer.json, "empty", true);
-    gcmp_json_close(&writer.json);
-    gcmp_json_open_array(&writer.json, "items", true);
-    gcmp_json_open_object(&writer.json, NULL, false);
-    gcmp_json_bool(&writer.json, "yes", true);
-    gcmp_json_open_array(&writer.json, "inner", true); /* inside a line: no block */
-    gcmp_json_bool(&writer.json, NULL, false);
-    gcmp_json_close(&writer.json);
-    gcmp_json_close(&writer.json);
-    gcmp_json_null(&writer.json, NULL);
-    gcmp_json_close(&writer.json);
-    gcmp_json_sizes(&writer.json, "shape", (const uint64_t[]){2, 3}, 2);
-    gcmp_json_close(&writer.json);
+    gcmp_emit_open_object(&writer.json, NULL, true);
+    gcmp_emit_open_object(&writer.json, "empty", true);
+    gcmp_emit_close(&writer.json);
+    gcmp_emit_open_array(&writer.json, "items", true);
+    gcmp_emit_open_object(&writer.json, NULL, false);
+    gcmp_emit_bool(&writer.json, "yes", true);
+    gcmp_emit_open_array(&writer.json, "inner", true); /* inside a line: no block */
+    gcmp_emit_bool(&writer.json, NULL, false);
+    gcmp_emit_close(&writer.json);
+    gcmp_emit_close(&writer.json);
+    gcmp_emit_null(&writer.json, NULL);
+    gcmp_emit_close(&writer.json);
+    gcmp_emit_sizes(&writer.json, "shape", (const uint64_t[]){2, 3}, 2);
+    gcmp_emit_close(&writer.json);
     json_t *document = finish(&writer);
     assert_string_equal(captured(&writer.capture), "{\n"
                                                    "  \"empty\": {},\n"
@@ -206,7 +206,7 @@ static void write_under_comma(locale_t comma) {
     assert_string_equal(text, "0,5"); /* else this test proves nothing */
     struct writer writer;
     start(&writer);
-    gcmp_json_real(&writer.json, NULL, 0.5);
+    gcmp_emit_real(&writer.json, NULL, 0.5);
     struct gradcmp_error error;
     assert_int_equal(gcmp_out_end(&writer.out, &error), GRADCMP_OK);
     assert_ptr_equal(uselocale((locale_t)0), comma);
