@@ -1,0 +1,31 @@
+/* The table of commands. */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include "cli/settings.h"
+
+/* One bit a command, for the option table. */
+enum { CLI_COMPARE = 1, CLI_LS = 2, CLI_ALL = CLI_COMPARE | CLI_LS };
+
+/* Exit statuses of the program. Interrupted: 128 plus the signal, 130 or 143. */
+enum { CLI_EXIT_CONSISTENT = 0, CLI_EXIT_DIFFERENT = 1, CLI_EXIT_TROUBLE = 2 };
+
+struct cli_command {
+    const char *name;
+    unsigned bit;
+    const char *operands;                            /* as in the usage line */
+    const char *about;                               /* lines below it */
+    const char *example;                             /* lines at the end of --help */
+    int (*run)(const struct cli_settings *settings); /* returns the exit status */
+};
+
+/* All commands, ended by one without a name. The first is the one that runs when none is named. */
+extern const struct cli_command cli_commands[];
+
+/* Find a command by its whole name, or NULL. */
+const struct cli_command *cli_command_find(const char *name);
+
+int cli_run_compare(const struct cli_settings *settings);
+int cli_run_ls(const struct cli_settings *settings);
+
+#endif

@@ -1,0 +1,33 @@
+/* Ctrl-C and SIGTERM. */
+#include "cli/interrupt.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+
+static volatile sig_atomic_t caught;
+
+static void remember(int signal_number) {
+    caught = signal_number;
+}
+
+void cli_interrupt_catch(void) {
+    static const int signals[] = {SIGINT, SIGTERM};
+    struct sigaction action, before;
+    memset(&action, 0, sizeof action);
+    sigemptyset(&action.sa_mask);
+    action.sa_handler = remember;
+    action.sa_flags = (int)SA_RESETHAND;
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
+            sigaction(signals[i], &action, NULL);
+        }
+    }
+    action.sa_handler = SIG_IGN;
+    action.sa_flags = 0;
+    sigaction(SIGPIPE, &action, NULL);
+}
+
+int cli_interrupt_signal(void) {
+    return (int)caught;
+}

@@ -1,0 +1,12 @@
+/* Ctrl-C and SIGTERM: the first one asks the work to stop, the second one ends the program. */
+#ifndef CLI_INTERRUPT_H
+#define CLI_INTERRUPT_H
+
+/* Catch SIGINT and SIGTERM once each, unless they are ignored; ignore SIGPIPE, whose error code is
+ * looked at where it arises. */
+void cli_interrupt_catch(void);
+
+/* Return the signal that came, or 0. */
+int cli_interrupt_signal(void);
+
+#endif

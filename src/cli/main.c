@@ -1,0 +1,79 @@
+/* The program gradcmp: finds the command, reads its options, runs it. */
+#include <fcntl.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/help.h"
+#include "cli/message.h"
+#include "cli/option.h"
+#include "cli/suggest.h"
+
+/* Started with a standard descriptor closed, the first file opened would take its number, and a
+ * report be written into it. Opened the wrong way round, so that writing fails as it should. */
+static bool occupy_standard_descriptors(void) {
+    for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++) {
+        if (fcntl(descriptor, F_GETFD) < 0 &&
+            open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY) != descriptor) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A first operand that is no path may be a mistyped or misplaced command. */
+static bool check_first_operand(const struct cli_settings *settings) {
+    struct stat status;
+    const char *word = settings->operand_count == 0 ? "/" : settings->operands[0];
+    if (strchr(word, '/') != NULL || lstat(word, &status) == 0) {
+        return true;
+    }
+    if (cli_command_find(word) != NULL) {
+        cli_complain("%s: a command stands before its options: gradcmp %s ...", word, word);
+        return false;
+    }
+    struct cli_suggestion suggestion = {word, NULL, 0};
+    for (const struct cli_command *command = cli_commands; command->name != NULL; command++) {
+        cli_suggest(&suggestion, command->name);
+    }
+    if (suggestion.nearest != NULL) {
+        cli_complain("%s: no such path or command; did you mean %s?", word, suggestion.nearest);
+    } else {
+        cli_complain("%s: no such path or command", word);
+    }
+    return false;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv, bool is_named) {
+    struct cli_settings settings = {.options = GRADCMP_OPTIONS_INIT};
+    settings.operands = calloc((size_t)argc + 1, sizeof *settings.operands);
+    int status = CLI_EXIT_TROUBLE;
+    if (settings.operands == NULL) {
+        cli_complain("out of memory");
+    } else if (!cli_parse(command, argc, argv, &settings)) {
+        status = CLI_EXIT_TROUBLE;
+    } else if (settings.help) {
+        status = cli_print_help(command);
+    } else if (settings.version) {
+        status = cli_print_version();
+    } else if (is_named || check_first_operand(&settings)) {
+        status = command->run(&settings);
+    }
+    free(settings.operands);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    if (!occupy_standard_descriptors()) {
+        return CLI_EXIT_TROUBLE;
+    }
+    setlocale(LC_CTYPE, ""); /* which characters can be shown; numbers stay as in the C locale */
+    const struct cli_command *command = argc > 1 ? cli_command_find(argv[1]) : NULL;
+    if (command != NULL) {
+        return run(command, argc - 2, argv + 2, true);
+    }
+    return run(&cli_commands[0], argc > 0 ? argc - 1 : 0, argc > 0 ? argv + 1 : argv, false);
+}

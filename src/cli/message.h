@@ -1,0 +1,13 @@
+/* What goes to standard error: one line a trouble, led by the program's name. */
+#ifndef CLI_MESSAGE_H
+#define CLI_MESSAGE_H
+
+#include "gradcmp/gradcmp.h"
+
+/* Print "gradcmp: TEXT". Bytes that would steer a terminal are written as \xNN. */
+void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Print "gradcmp: PATH: MESSAGE (byte 0x1c4)", with what of it is known. */
+void cli_complain_error(const struct gradcmp_error *error);
+
+#endif

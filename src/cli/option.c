@@ -1,0 +1,75 @@
+/* The table of options. */
+#include "cli/option.h"
+
+#define FIELD(member) offsetof(struct cli_settings, member)
+#define CHOICES(...)                                                                               \
+    (const char *const[]) {                                                                        \
+        __VA_ARGS__, NULL                                                                          \
+    }
+#define NO_ARGUMENT NULL, NULL
+
+const struct cli_option cli_options[] = {
+    {"state", 0, CLI_TEXT, CLI_ALL, FIELD(options.state), 0, "NAME", NULL, "state, e.g. exp_avg",
+     "Compare (list) this state of the parameters: exp_avg, exp_avg_sq, main_grad, param. By "
+     "default "
+     "exp_avg where either side has it, else main_grad; ls lists all."},
+    {"match", 0, CLI_TEXT, CLI_ALL, FIELD(options.match), 0, "REGEX", NULL, "only these names",
+     "Take only parameters whose name has a match of this POSIX extended regular expression."},
+    {"exclude", 0, CLI_TEXT, CLI_ALL, FIELD(options.exclude), 0, "REGEX", NULL, "not these names",
+     "Leave out parameters whose name has a match of this POSIX extended regular expression."},
+    {"dtype", 0, CLI_DTYPE, CLI_COMPARE, FIELD(options.dtype), 0, "TYPE", NULL,
+     "bf16 fp16 fp32 fp64",
+     "The type that the runs computed in: bf16, fp16, fp32, fp64 or fp8, or PyTorch's names. By "
+     "default the checkpoints tell."},
+    {"k", 0, CLI_POSITIVE, CLI_COMPARE, FIELD(options.k), 0, "X", NULL, "factor of the bound",
+     "Factor of the bound; by default 4, or 32 for fp32 and fp64."},
+    {"C", 0, CLI_POSITIVE, CLI_COMPARE, FIELD(options.C), 0, "X", NULL, "its growth a layer",
+     "Growth of the bound from one layer to the next; by default 1.03."},
+    {"max-bound", 0, CLI_POSITIVE, CLI_COMPARE, FIELD(options.max_bound), 0, "X", NULL,
+     "its cap (0.25)", "The bound never exceeds this; by default 0.25."},
+    {"compat", 0, CLI_CHOICE, CLI_COMPARE, FIELD(options.compat_megatron), 1, "megatron",
+     CHOICES("megatron"), "one constant bound",
+     "Use the one constant bound of Megatron-LM's script: that of layer 0 of 31 layers."},
+    {"strict", 0, CLI_FLAG, CLI_COMPARE, FIELD(options.strict), 1, NO_ARGUMENT,
+     "unjudged ones fail", "Fail a pair for parameters that cannot be judged."},
+    {"vocab", 0, CLI_COUNT, CLI_COMPARE, FIELD(options.vocab), 0, "N", NULL, "vocabulary's rows",
+     "True rows of the vocabulary; those behind are padding and are not compared."},
+    {"layers", 0, CLI_COUNT, CLI_ALL, FIELD(options.layers), 0, "N", NULL, "layers of the model",
+     "Layers of the model; by default the checkpoints tell."},
+    {"iteration", 0, CLI_STEP, CLI_ALL, FIELD(options.iteration), 0, "N", NULL,
+     "which of a folder's", "Open this iteration where a path is a folder with several."},
+    {"allow-same", 0, CLI_FLAG, CLI_COMPARE, FIELD(options.allow_same), 1, NO_ARGUMENT,
+     "one path twice", "Compare a checkpoint with itself all the same."},
+    {"allow-iterations", 0, CLI_FLAG, CLI_COMPARE, FIELD(options.allow_iterations), 1, NO_ARGUMENT,
+     "different steps", "Compare checkpoints of different iterations all the same."},
+    {"verify", 0, CLI_FLAG, CLI_ALL, FIELD(options.verify), 1, NO_ARGUMENT, "check all checksums",
+     "Check the stored checksums also of records that are needed in part only."},
+    {"no-verify", 0, CLI_FLAG, CLI_ALL, FIELD(options.verify), -1, NO_ARGUMENT,
+     "check no checksums", "Check no stored checksum."},
+    {"stats", 0, CLI_FLAG, CLI_LS, FIELD(stats), 1, NO_ARGUMENT, "norm, max, SHA-256",
+     "Read every tensor: norm, largest magnitude and SHA-256 of the unsharded bytes."},
+    {"as", 0, CLI_CHOICE, CLI_LS, FIELD(as_float32), 1, "float32", CHOICES("float32"),
+     "hash as binary32", "With --stats: SHA-256 of the values as little-endian binary32."},
+    {"json", 0, CLI_OUTPUT, CLI_ALL, FIELD(json), 0, "[FILE]", NULL, "JSON; none: stdout",
+     "Write the result as JSON to FILE, or in place of the text to standard output where FILE is - "
+     "or left out (at the end, before another option or before a directory)."},
+    {"top", 0, CLI_SMALL, CLI_COMPARE, FIELD(top), 0, "N", NULL, "failures shown (20)",
+     "List at most N failing parameters; by default 20."},
+    {"verbose", 'v', CLI_FLAG, CLI_ALL, FIELD(verbose), 1, NO_ARGUMENT, "list everything",
+     "List every parameter, every note and every setting."},
+    {"quiet", 'q', CLI_FLAG, CLI_COMPARE, FIELD(quiet), 1, NO_ARGUMENT, "exit status only",
+     "Print no report; the exit status tells."},
+    {"color", 0, CLI_CHOICE, CLI_ALL, FIELD(color), 0, "WHEN", CHOICES("auto", "always", "never"),
+     "auto, always, never",
+     "Colours: auto (on a terminal, unless NO_COLOR is set or TERM is dumb), always, never."},
+    {"threads", 0, CLI_SMALL, CLI_COMPARE, FIELD(options.threads), 0, "N", NULL,
+     "default: all allowed",
+     "Threads; by default as many as the CPU affinity and the cgroup's quota allow."},
+    {"buffers", 0, CLI_SIZE, CLI_ALL, FIELD(options.buffer_bytes), 0, "SIZE", NULL,
+     "memory, e.g. 48MiB",
+     "Bound of all buffers together, such as 4MiB or 1GiB; by default 48MiB."},
+    {"help", 'h', CLI_FLAG, CLI_ALL, FIELD(help), 1, NO_ARGUMENT, "this text",
+     "Print a short help and exit."},
+    {"version", 'V', CLI_FLAG, CLI_ALL, FIELD(version), 1, NO_ARGUMENT, "version, features",
+     "Print the version and what this build can do, and exit."},
+    {NULL, 0, CLI_FLAG, 0, 0, 0, NULL, NULL, NULL, NULL}};

@@ -1,0 +1,258 @@
+/* Reading the command line by the table of options. */
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/message.h"
+#include "cli/number.h"
+#include "cli/option.h"
+#include "cli/suggest.h"
+
+/* Where the parser stands. */
+struct parser {
+    const struct cli_command *command;
+    char *const *argv; /* ended by NULL */
+    int next;          /* index of the next argument */
+    struct cli_settings *settings;
+};
+
+static bool is_of(const struct cli_option *option, const struct parser *parser) {
+    return (option->commands & parser->command->bit) != 0;
+}
+
+static const struct cli_option *find_long(const struct parser *parser, const char *name,
+                                          size_t length) {
+    for (const struct cli_option *option = cli_options; option->name != NULL; option++) {
+        if (is_of(option, parser) && strlen(option->name) == length &&
+            memcmp(option->name, name, length) == 0) {
+            return option;
+        }
+    }
+    return NULL;
+}
+
+static const struct cli_option *find_letter(const struct parser *parser, char letter) {
+    for (const struct cli_option *option = cli_options; option->name != NULL; option++) {
+        if (is_of(option, parser) && option->letter == letter) {
+            return option;
+        }
+    }
+    return NULL;
+}
+
+static bool refuse_unknown(const struct parser *parser, const char *name, size_t length) {
+    char word[32];
+    struct cli_suggestion suggestion = {"", NULL, 0};
+    if (length < sizeof word) {
+        memcpy(word, name, length);
+        word[length] = '\0';
+        suggestion.word = word;
+    }
+    for (const struct cli_option *option = cli_options; option->name != NULL; option++) {
+        if (is_of(option, parser)) {
+            cli_suggest(&suggestion, option->name);
+        }
+    }
+    int shown = length > 200 ? 200 : (int)length;
+    if (suggestion.nearest != NULL) {
+        cli_complain("--%.*s: no such option of %s; did you mean --%s?", shown, name,
+                     parser->command->name, suggestion.nearest);
+    } else {
+        cli_complain("--%.*s: no such option of %s (gradcmp %s --help lists them)", shown, name,
+                     parser->command->name, parser->command->name);
+    }
+    return false;
+}
+
+static enum gradcmp_dtype find_dtype(const char *name) {
+    static const struct {
+        const char *name;
+        enum gradcmp_dtype dtype;
+    } aliases[] = {{"bf16", GRADCMP_DTYPE_BFLOAT16},
+                   {"fp16", GRADCMP_DTYPE_FLOAT16},
+                   {"fp32", GRADCMP_DTYPE_FLOAT32},
+                   {"fp64", GRADCMP_DTYPE_FLOAT64},
+                   {"fp8", GRADCMP_DTYPE_FLOAT8_E4M3FN}};
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++) {
+        if (strcmp(aliases[i].name, name) == 0) {
+            return aliases[i].dtype;
+        }
+    }
+    for (int dtype = GRADCMP_DTYPE_FLOAT64; dtype <= GRADCMP_DTYPE_FLOAT8_E5M2; dtype++) {
+        if (strcmp(gradcmp_dtype_name((enum gradcmp_dtype)dtype), name) == 0) {
+            return (enum gradcmp_dtype)dtype;
+        }
+    }
+    return GRADCMP_DTYPE_NONE;
+}
+
+static bool store_choice(const struct cli_option *option, const char *text, int *field) {
+    for (int i = 0; option->choices[i] != NULL; i++) {
+        if (strcmp(option->choices[i], text) == 0) {
+            *field = option->value + i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool store_small(const char *text, unsigned *field) {
+    uint64_t count;
+    if (!cli_parse_count(text, &count) || count == 0 || count > UINT32_MAX) {
+        return false;
+    }
+    *field = (unsigned)count;
+    return true;
+}
+
+static bool store_step(const char *text, int64_t *field) {
+    uint64_t count;
+    if (!cli_parse_count(text, &count) || count > INT64_MAX) {
+        return false;
+    }
+    *field = (int64_t)count;
+    return true;
+}
+
+/* Convert an argument into the option's field; false where it is no such thing. */
+static bool store(const struct cli_option *option, const char *text, void *field) {
+    switch (option->argument) {
+    case CLI_FLAG:
+        *(int *)field = option->value;
+        return true;
+    case CLI_TEXT:
+    case CLI_OUTPUT:
+        *(const char **)field = text;
+        return text[0] != '\0';
+    case CLI_COUNT:
+        return cli_parse_count(text, field) && *(uint64_t *)field > 0;
+    case CLI_SMALL:
+        return store_small(text, field);
+    case CLI_STEP:
+        return store_step(text, field);
+    case CLI_POSITIVE:
+        return cli_parse_positive(text, field);
+    case CLI_SIZE:
+        return cli_parse_size(text, field) && *(uint64_t *)field > 0;
+    case CLI_DTYPE:
+        *(enum gradcmp_dtype *)field = find_dtype(text);
+        return *(enum gradcmp_dtype *)field != GRADCMP_DTYPE_NONE;
+    case CLI_CHOICE:
+        return store_choice(option, text, field);
+    }
+    return false;
+}
+
+static void refuse_argument(const struct cli_option *option, const char *text) {
+    static const char *const wanted[] = {[CLI_FLAG] = "nothing",
+                                         [CLI_TEXT] = "a text that is not empty",
+                                         [CLI_OUTPUT] = "a file",
+                                         [CLI_COUNT] = "a whole number of at least 1",
+                                         [CLI_SMALL] = "a whole number of at least 1",
+                                         [CLI_STEP] = "a whole number of at least 0",
+                                         [CLI_POSITIVE] = "a number above 0",
+                                         [CLI_SIZE] = "a size such as 4MiB or 1GiB",
+                                         [CLI_DTYPE] = "bf16, fp16, fp32, fp64 or fp8"};
+    char choices[80] = "";
+    for (size_t i = 0; option->argument == CLI_CHOICE && option->choices[i] != NULL; i++) {
+        strcat(choices, i == 0 ? "" : option->choices[i + 1] == NULL ? " or " : ", ");
+        strcat(choices, option->choices[i]);
+    }
+    cli_complain("--%s: expected %s, found \"%s\"", option->name,
+                 option->argument == CLI_CHOICE ? choices : wanted[option->argument], text);
+}
+
+static bool take(struct parser *parser, const struct cli_option *option, const char *text) {
+    if (!store(option, text, (char *)parser->settings + option->offset)) {
+        refuse_argument(option, text);
+        return false;
+    }
+    return true;
+}
+
+/* True where the argument of an option that may stand alone belongs to something else: there is
+ * none, it is an option, or it is a directory, into which nothing can be written. */
+static bool is_left_out(const char *text) {
+    struct stat status;
+    return text == NULL || (text[0] == '-' && text[1] != '\0') ||
+           (stat(text, &status) == 0 && S_ISDIR(status.st_mode));
+}
+
+/* Take an option whose argument, if any, is `attached` ("--k=4") or the next one ("--k 4"). */
+static bool take_option(struct parser *parser, const struct cli_option *option,
+                        const char *attached) {
+    if (option->argument == CLI_FLAG) {
+        if (attached != NULL) {
+            cli_complain("--%s: takes no value, found \"%s\"", option->name, attached);
+            return false;
+        }
+        return take(parser, option, "");
+    }
+    if (attached != NULL) {
+        return take(parser, option, attached);
+    }
+    const char *next = parser->argv[parser->next];
+    if (option->argument == CLI_OUTPUT && is_left_out(next)) {
+        return take(parser, option, "-");
+    }
+    if (next == NULL) {
+        cli_complain("--%s: needs a value: --%s %s", option->name, option->name,
+                     option->placeholder);
+        return false;
+    }
+    parser->next++;
+    return take(parser, option, next);
+}
+
+static bool take_long(struct parser *parser, const char *text) {
+    size_t length = strcspn(text, "=");
+    const struct cli_option *option = find_long(parser, text, length);
+    if (option == NULL) {
+        return refuse_unknown(parser, text, length);
+    }
+    return take_option(parser, option, text[length] == '=' ? text + length + 1 : NULL);
+}
+
+/* Letters stand for flags only, so that several may share a dash. */
+static bool take_letters(struct parser *parser, const char *text) {
+    for (; *text != '\0'; text++) {
+        const struct cli_option *option = find_letter(parser, *text);
+        if (option == NULL) {
+            cli_complain("-%c: no such option of %s (gradcmp %s --help lists them)", *text,
+                         parser->command->name, parser->command->name);
+            return false;
+        }
+        if (!take_option(parser, option, NULL)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void take_operand(struct parser *parser, const char *text) {
+    parser->settings->operands[parser->settings->operand_count++] = text;
+}
+
+bool cli_parse(const struct cli_command *command, int argc, char *const *argv,
+               struct cli_settings *settings) {
+    struct parser parser = {command, argv, 0, settings};
+    while (parser.next < argc && !settings->help && !settings->version) {
+        const char *text = argv[parser.next++];
+        bool is_fine = true;
+        if (strcmp(text, "--") == 0) {
+            while (parser.next < argc) {
+                take_operand(&parser, argv[parser.next++]);
+            }
+        } else if (strncmp(text, "--", 2) == 0) {
+            is_fine = take_long(&parser, text + 2);
+        } else if (text[0] == '-' && text[1] != '\0') {
+            is_fine = take_letters(&parser, text + 1);
+        } else {
+            take_operand(&parser, text);
+        }
+        if (!is_fine) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,24 @@
+/* What the command line asked for. */
+#ifndef CLI_SETTINGS_H
+#define CLI_SETTINGS_H
+
+#include <stddef.h>
+
+#include "gradcmp/gradcmp.h"
+
+enum cli_color { CLI_COLOR_AUTO, CLI_COLOR_ALWAYS, CLI_COLOR_NEVER };
+
+struct cli_settings {
+    struct gradcmp_options options;
+    const char *json; /* NULL: no JSON; "-": standard output; else a file */
+    unsigned top;     /* 0: the report's default */
+    int quiet, verbose;
+    int color; /* enum cli_color */
+    int stats, as_float32;
+    int help, version; /* asked for: nothing else is done */
+
+    const char **operands; /* into argv */
+    size_t operand_count;
+};
+
+#endif
