@@ -37,20 +37,18 @@ static enum gradcmp_status choose_shape(const struct gradcmp_stored *model, stru
     return GRADCMP_OK;
 }
 
-/* Local shape and inner strides from the grid's cells: x = X / g. False where they do not fit. */
+/* The local shape from the grid's cells: x = X / g. False where they do not fit. */
 static bool derive_fragment(struct gcmp_grid *grid) {
     const struct gradcmp_stored *stored = grid->stored;
-    uint64_t elems = 1;
-    for (unsigned d = grid->ndim; d-- > 0;) {
+    grid->fragment.ndim = grid->ndim;
+    for (unsigned d = 0; d < grid->ndim; d++) {
         uint64_t cells = grid->lead == 0 ? 1 : stored->shape[d];
         if (cells == 0 ? grid->shape[d] != 0 : grid->shape[d] % cells != 0) {
             return false;
         }
-        grid->local[d] = cells == 0 ? 0 : grid->shape[d] / cells;
-        grid->inner[d] = elems;
-        elems *= grid->local[d]; /* at most the model's elements */
+        grid->fragment.local[d] = cells == 0 ? 0 : grid->shape[d] / cells;
     }
-    return elems == stored->shape[stored->ndim - 1];
+    return gcmp_flat_init(&grid->fragment) == stored->shape[stored->ndim - 1];
 }
 
 enum gradcmp_status gcmp_grid_make(const struct gradcmp_stored *stored,
@@ -131,44 +129,29 @@ struct walk {
 
 /* True where consecutive fragments are consecutive elements, so that one box holds all. */
 static bool is_merged(const struct gcmp_grid *grid, unsigned axis) {
-    return axis < grid->lead && grid->local[axis] == 1;
+    return axis < grid->lead && grid->fragment.local[axis] == 1;
 }
 
-/* Outermost axis along which whole steps from flat element `from` fit before `to`. */
-static unsigned widest_axis(const struct gcmp_grid *grid, uint64_t from, uint64_t to) {
-    unsigned axis = 0;
-    while (from % grid->inner[axis] != 0 || grid->inner[axis] > to - from) {
-        axis++; /* ends: the last axis steps by 1 */
-    }
-    return axis;
-}
-
-/* Describe the box that begins at flat element `from` of the walk's fragment and takes `count`
- * steps along `axis`. */
-static bool make_box(const struct walk *walk, uint64_t from, unsigned axis, uint64_t count,
-                     struct gcmp_box *box) {
+/* Turn a box of the walk's fragment, whose first element is flat element `from`, into one of the
+ * model's tensor. */
+static bool place_box(const struct walk *walk, uint64_t from, struct gcmp_box *box) {
     const struct gcmp_grid *grid = walk->grid;
     unsigned flat_axis = grid->stored->ndim - 1u;
     box->offset_elems = walk->offset_elems;
     bool ok = gcmp_advance(&box->offset_elems, from - walk->piece->start[flat_axis],
                            walk->stride[flat_axis]);
-    uint64_t rest = from;
     for (unsigned d = 0; d < grid->ndim && ok; d++) {
-        uint64_t inside = rest / grid->inner[d];
-        rest -= inside * grid->inner[d];
-        box->start[d] = walk->cell[d] * grid->local[d] + inside;
-        box->extent[d] = d < axis ? 1 : d == axis ? count : grid->local[d];
+        box->start[d] += walk->cell[d] * grid->fragment.local[d];
         if (is_merged(grid, d)) {
             box->extent[d] = walk->piece->extent[d];
             box->stride[d] = walk->stride[d];
-        } else {
-            int64_t stride = 0;
-            ok = gcmp_advance(&stride, grid->inner[d], walk->stride[flat_axis]) &&
-                 (grid->lead == 0 ||
-                  gcmp_advance(&box->offset_elems, walk->cell[d] - walk->piece->start[d],
-                               walk->stride[d]));
-            box->stride[d] = stride;
+            continue;
         }
+        box->stride[d] = 0;
+        ok = gcmp_advance(&box->stride[d], grid->fragment.inner[d], walk->stride[flat_axis]) &&
+             (grid->lead == 0 ||
+              gcmp_advance(&box->offset_elems, walk->cell[d] - walk->piece->start[d],
+                           walk->stride[d]));
     }
     return ok;
 }
@@ -182,19 +165,12 @@ static enum gradcmp_status cut_slice(const struct walk *walk, struct gradcmp_err
     box.source = walk->piece->source;
     box.coords = walk->piece->coords;
     while (from < to) {
-        unsigned axis = 0;
-        uint64_t count = 1, step = 1;
-        if (grid->ndim > 0) {
-            axis = widest_axis(grid, from, to);
-            step = grid->inner[axis];
-            uint64_t left = grid->local[axis] - from / step % grid->local[axis];
-            count = (to - from) / step < left ? (to - from) / step : left;
-        }
-        if (!make_box(walk, from, axis, count, &box)) {
+        uint64_t elems = gcmp_flat_box(&grid->fragment, from, to, box.start, box.extent);
+        if (!place_box(walk, from, &box)) {
             return fail_strides(grid, error);
         }
         GCMP_TRY(walk->emit(walk->user, &box, error));
-        from += count * step;
+        from += elems;
     }
     return GRADCMP_OK;
 }

@@ -12,16 +12,16 @@
 
 #include "base/error.h"
 #include "gradcmp/sys/catalogue.h"
+#include "unshard/flat.h"
 
 /* How a stored tensor maps to the model's. */
 struct gcmp_grid {
     const struct gradcmp_stored *stored;
     const uint64_t *shape; /* of the model's tensor, ndim entries; belongs to the catalogue */
     unsigned ndim;
-    bool is_flat;                     /* fragments; else the pieces are boxes already */
-    unsigned lead;                    /* axes of the grid in the stored tensor: ndim, or 0 */
-    uint64_t local[GRADCMP_MAX_NDIM]; /* shape of a fragment (flat only) */
-    uint64_t inner[GRADCMP_MAX_NDIM]; /* fragment elements per step on each axis (flat only) */
+    bool is_flat;              /* fragments; else the pieces are boxes already */
+    unsigned lead;             /* axes of the grid in the stored tensor: ndim, or 0 */
+    struct gcmp_flat fragment; /* flat only */
 };
 
 /* A box of the model's tensor: the element at index i is source element offset_elems + sum_d
