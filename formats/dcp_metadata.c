@@ -136,7 +136,7 @@ static enum gradcmp_status read_tensor(struct reader *reader, struct tensor *ten
     if (!gcmp_product(tensor->shape, tensor->ndim, &elems) ||
         !gcmp_mul_u64(elems, elem_bytes == 0 ? 1 : elem_bytes, &bytes) || bytes > INT64_MAX) {
         FAIL_TENSOR(reader, tensor, tensor->node, GRADCMP_ERROR_CORRUPT,
-                    "a tensor of more than 2^63 bytes");
+                    "a tensor of 2^63 bytes or more");
     }
     tensor->chunks = gcmp_dcp_attribute(tensor->node, "chunks");
     if (tensor->chunks == NULL || tensor->chunks->kind != GCMP_NODE_LIST) {

@@ -77,8 +77,8 @@ static enum gradcmp_status set_scalar(struct gradcmp_catalogue *catalogue, const
                                       struct gradcmp_error *error) {
     char full[MAX_VALUE_BYTES], buffer[MAX_VALUE_BYTES];
     struct gradcmp_setting setting = {.name = full};
-    if (value == NULL || name == NULL || catalogue->setting_count >= MAX_SETTINGS ||
-        strlen(prefix) + strlen(name) >= sizeof full || !make_setting(value, buffer, &setting)) {
+    if (value == NULL || name == NULL || strlen(prefix) + strlen(name) >= sizeof full ||
+        !make_setting(value, buffer, &setting)) {
         return GRADCMP_OK;
     }
     snprintf(full, sizeof full, "%s%s", prefix, name);

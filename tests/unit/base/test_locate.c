@@ -186,6 +186,16 @@ static void test_locate__up_to_three_folders_down(void **state) {
     expect_failure(state, "top", -1, GRADCMP_ERROR_UNSUPPORTED, "not a checkpoint");
 }
 
+static void test_locate__nearest_level_decides(void **state) {
+    make_checkpoint(*state, "iter_0000001");
+    temp_folder(*state, "wgrads");
+    make_checkpoint(*state, "wgrads/iter_0000001");
+    make_checkpoint(*state, "wgrads/iter_0000002");
+    expect_found(state, "", -1, "iter_0000001");
+    expect_found(state, "", 1, "iter_0000001");
+    expect_failure(state, "", 2, GRADCMP_ERROR_USAGE, "there are: iter_0000001");
+}
+
 static void test_locate__tracker_further_down(void **state) {
     temp_folder(*state, "checkpoint");
     make_checkpoint(*state, "checkpoint/iter_0000001");
@@ -217,6 +227,7 @@ int main(void) {
         TEMP_TEST(test_locate__iterations_without_tracker),
         TEMP_TEST(test_locate__many_iterations_are_not_all_listed),
         TEMP_TEST(test_locate__up_to_three_folders_down),
+        TEMP_TEST(test_locate__nearest_level_decides),
         TEMP_TEST(test_locate__tracker_further_down),
         TEMP_TEST(test_locate__shards_without_metadata_are_unfinished),
     };

@@ -55,7 +55,7 @@ static void test_open__damaged_metadata_is_refused(void **state) {
          "expected a dict storage_data in the Metadata object, found nothing"},
         {"tensor_negative", META, C, 148,
          "\"optim.state.w.exp_avg\": expected integers of 0 or more in size, found -4"},
-        {"tensor_overflow", META, C, 148, "a tensor of more than 2^63 bytes"},
+        {"tensor_overflow", META, C, 148, "a tensor of 2^63 bytes or more"},
         {"chunk_negative", META, C, 436, "expected integers of 0 or more in sizes, found -2"},
         {"chunk_outside", META, C, 436, "a chunk of 2 from 2 on axis 0, which has 3"},
         {"rank_mismatch", META, C, 386, "a chunk of 2 offsets and 2 sizes in a tensor of 3 axes"},
@@ -253,6 +253,28 @@ static void test_open__too_many_axes_are_over_the_limit(void **state) {
     expect_written(state, writer, GRADCMP_ERROR_LIMIT, "17 axes in size, at most 16 are read");
 }
 
+static void test_open__chunk_that_begins_outside_is_corrupt(void **state) {
+    struct dcp_writer *writer = calloc(1, sizeof *writer);
+    static const long long shape[1] = {3}, offset[1] = {9}, size[1] = {1};
+    w_begin(writer);
+    w_tensor(writer, "w", "float32", 1, shape);
+    w_chunk(writer, 1, offset, size);
+    w_tensor_end(writer);
+    w_storage(writer);
+    w_entry(writer, "w", 1, offset, "shard");
+    expect_written(state, writer, C, "a chunk of 1 from 9 on axis 0, which has 3");
+}
+
+static void test_open__tensor_of_two_to_the_63_bytes_is_corrupt(void **state) {
+    struct dcp_writer *writer = calloc(1, sizeof *writer);
+    static const long long shape[1] = {1LL << 61};
+    w_begin(writer);
+    w_tensor(writer, "w", "float32", 1, shape);
+    w_tensor_end(writer);
+    w_storage(writer);
+    expect_written(state, writer, C, "2^63 bytes");
+}
+
 static void test_open__sixteen_axes_are_read(void **state) {
     struct dcp_writer *writer = calloc(1, sizeof *writer);
     w_begin(writer);
@@ -345,6 +367,8 @@ int main(void) {
         TEMP_TEST(test_open__bytes_behind_the_metadata_are_corrupt),
         TEMP_TEST(test_open__two_entries_for_one_chunk_are_corrupt),
         TEMP_TEST(test_open__too_many_axes_are_over_the_limit),
+        TEMP_TEST(test_open__chunk_that_begins_outside_is_corrupt),
+        TEMP_TEST(test_open__tensor_of_two_to_the_63_bytes_is_corrupt),
         TEMP_TEST(test_open__sixteen_axes_are_read),
         TEMP_TEST(test_open__long_key_is_refused),
         TEMP_TEST(test_open__entry_key_of_another_kind_is_corrupt),

@@ -81,7 +81,7 @@ static void test_read__model_and_parallel(void **state) {
                                     "Vpipeline_model_parallel_size\nI4\ns"
                                     "Vvirtual_pipeline_model_parallel_size\nNs"
                                     "Vdata_parallel_size\nI-3\ns"
-                                    "Vcontext_parallel_size\nL4294967296L\ns"
+                                    "Vcontext_parallel_size\nL4294967297L\ns"
                                     "Vexpert_model_parallel_size\nI5\ns"
                                     "Vexpert_tensor_parallel_size\nI6\ns"
                                     "Vworld_size\nI7\ns"
