@@ -168,47 +168,83 @@ static char *folder_of_token(const char *token, bool megatron) {
     return strdup(name);
 }
 
+/* Say that a tracker names no folder beside it, and which folders there are. */
+static enum gradcmp_status fail_tracker(const struct search *search, const char *folder,
+                                        const char *tracker, const char *name,
+                                        struct gradcmp_error *error) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    char **names = NULL;
+    size_t count = 0, listed = 0;
+    GCMP_TRY(gcmp_dir_list(search->dir, folder, MAX_NAMES, &names, &count, error));
+    gcmp_text_addf(&text, "names \"%.200s\", which is not a folder here", name);
+    for (size_t i = 0; i < count && listed < MAX_LISTED; i++) {
+        char *child = join(folder, names[i]);
+        if (child != NULL && names[i][0] != '.' && gcmp_dir_has_dir(search->dir, child)) {
+            gcmp_text_addf(&text, "%s%s", listed++ == 0 ? "; choose with --iteration among " : ", ",
+                           names[i]);
+        }
+        free(child);
+    }
+    gcmp_dir_free_names(names, count);
+    enum gradcmp_status status =
+        text.failed ? GRADCMP_ERROR_MEMORY
+                    : fail_at(search, tracker, GRADCMP_ERROR_CORRUPT, text.bytes, error);
+    gcmp_text_free(&text);
+    return status;
+}
+
+/* Check that what a tracker names is a folder below the given path. */
+static enum gradcmp_status check_target(const struct search *search, const char *folder,
+                                        const char *tracker, const char *name,
+                                        struct gradcmp_error *error) {
+    char *target = join(folder, name);
+    if (target == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    enum gcmp_dir_kind kind = gcmp_dir_kind(search->dir, target);
+    free(target);
+    if (kind == GCMP_DIR_FOLDER) {
+        return GRADCMP_OK;
+    }
+    if (kind == GCMP_DIR_OTHER) {
+        return fail_at(search, tracker, GRADCMP_ERROR_CORRUPT,
+                       "names a link that leads elsewhere: give that path itself", error);
+    }
+    return fail_tracker(search, folder, tracker, name, error);
+}
+
+/* Turn the bytes of a tracker into the name of a folder; malloced, NULL where it names none. */
+static char *folder_of_tracker(char *bytes, size_t count, bool megatron) {
+    return is_token(bytes, count) ? folder_of_token(bytes, megatron) : NULL;
+}
+
 /* Read the tracker `tracker` in `folder` and add the folder it names to the hits. */
 static enum gradcmp_status follow_tracker(struct search *search, const char *folder,
                                           const char *tracker, struct gradcmp_error *error) {
     unsigned char *bytes = NULL;
     size_t count = 0;
-    char *tracker_name = join(folder, tracker), *target = NULL, *name = NULL;
+    char *path = join(folder, tracker), *name = NULL;
     enum gradcmp_status status;
-    if (tracker_name == NULL) {
+    if (path == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    status = gcmp_dir_slurp(search->dir, tracker_name, MAX_TRACKER_BYTES, &bytes, &count, error);
+    status = gcmp_dir_slurp(search->dir, path, MAX_TRACKER_BYTES, &bytes, &count, error);
     if (status == GRADCMP_ERROR_LIMIT) {
-        status = fail_at(search, tracker_name, GRADCMP_ERROR_CORRUPT, "too long for a tracker file",
-                         error);
+        status = fail_at(search, path, GRADCMP_ERROR_CORRUPT, "too long for a tracker file", error);
     }
     GCMP_TRY_OUT(status);
-    if (is_token((char *)bytes, count)) {
-        name = folder_of_token((char *)bytes, tracker == MEGATRON_TRACKER);
-    }
+    name = folder_of_tracker((char *)bytes, count, tracker == MEGATRON_TRACKER);
     if (name == NULL) {
-        status = fail_at(search, tracker_name, GRADCMP_ERROR_CORRUPT,
-                         "does not name one folder beside it", error);
+        status = fail_at(search, path, GRADCMP_ERROR_CORRUPT, "does not name one folder beside it",
+                         error);
         goto out;
     }
-    target = join(folder, name);
-    enum gcmp_dir_kind kind = target == NULL ? GCMP_DIR_FOLDER : gcmp_dir_kind(search->dir, target);
-    if (kind != GCMP_DIR_FOLDER) {
-        char message[400];
-        snprintf(message, sizeof message, "names \"%.200s\", which is %s", name,
-                 kind == GCMP_DIR_OTHER ? "a link that leads elsewhere: give that path itself"
-                                        : "not a folder here (choose another with --iteration)");
-        status = fail_at(search, tracker_name, GRADCMP_ERROR_CORRUPT, message, error);
-        goto out;
-    }
-    status = add_folder(&search->hits, target, error);
-    target = NULL;
+    GCMP_TRY_OUT(check_target(search, folder, path, name, error));
+    status = add_folder(&search->hits, join(folder, name), error);
 out:
-    free(target);
     free(name);
     free(bytes);
-    free(tracker_name);
+    free(path);
     return status;
 }
 

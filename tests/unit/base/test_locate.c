@@ -126,7 +126,8 @@ static void test_locate__bad_trackers_are_corrupt(void **state) {
     expect_failure(state, "", -1, GRADCMP_ERROR_CORRUPT, "does not name one folder beside it");
     temp_file(*state, "latest_checkpointed_iteration.txt", "77", 2);
     expect_failure(state, "", -1, GRADCMP_ERROR_CORRUPT,
-                   "names \"iter_0000077\", which is not a folder here");
+                   "names \"iter_0000077\", which is not a folder here; choose with --iteration "
+                   "among iter_0000001, iter_0000002");
     char *big = malloc(70000);
     memset(big, 'x', 70000);
     temp_file(*state, "latest_checkpointed_iteration.txt", big, 70000);
