@@ -13,16 +13,25 @@ data=$root/tests/data/megatron
 
 say() { printf '\n%s\n' "$*"; }
 
-say "1. Build the program (Release, without the tests) in build/quickstart."
+say "1. Build the program (Release, without the tests) in build/quickstart; half a minute or so."
 need_build_packages
 install_missing
 if [ -f "$build/CMakeCache.txt" ] &&
     ! grep -q -x -F "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$build/CMakeCache.txt"; then
     rm -rf "$build" # left from before the checkout was moved
 fi
-cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DGRADCMP_BUILD_TESTS=OFF >/dev/null
-cmake --build "$build" -j "$(getconf _NPROCESSORS_ONLN)" --target gradcmp -- -s
+mkdir -p "$build"
+log=$build/quickstart.log
+if ! {
+    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DGRADCMP_BUILD_TESTS=OFF &&
+        cmake --build "$build" -j "$(getconf _NPROCESSORS_ONLN)" --target gradcmp
+} >"$log" 2>&1; then
+    cat "$log" >&2
+    echo "quickstart.sh: the build failed; its output is above and in $log" >&2
+    exit 1
+fi
 gradcmp=$build/gradcmp
+"$gradcmp" --version
 
 # answer EXPECTED_EXIT BASELINE CANDIDATE: run it and check the exit code.
 answer() {
@@ -42,16 +51,26 @@ say "2. A good pair. Both checkpoints are of the same training step of the same 
    written by one rank, tp2dp2 by two tensor-parallel times two data-parallel ranks. The gradients
    differ by rounding only."
 answer 0 s_base tp2dp2
-say "   How to read it: the head says what was recognised on each side, and the bound that a
-   difference must stay under, which grows with the distance from the loss. Below it, layers
-   follow in backward order, from the loss down, with the worst difference of each as a fraction
-   of its bound. The last line is the answer; the exit code 0 says the same to a script."
+say "   How to read it:
+   - two columns     what each checkpoint says of itself; ! marks a setting that differs (here only
+                     the padding of the vocabulary, which is left out of the comparison)
+   - compared        which state of the optimizer, and how much of it
+   - global norm     of all gradients together, a quick look at the scale
+   - computed in     the type whose rounding is allowed for, and where that was found
+   - bound(l)        what a difference must stay under; it grows with the distance from the loss
+   - layers          in backward order, from the loss down; the bar is the worst difference of the
+                     layer as a part of its bound
+   - last line       the answer, which stands alone; the exit code 0 says the same to a script"
 
 say "3. A faulty pair. bug_double_layer1 comes from a run in which the gradient of one layer
    (index 1 in the names, so layer 2 counted from the input) was added twice."
 answer 1 s_base bug_double_layer1
-say "   The layers above the fault pass. The onset is the first layer hit in backward order: this
-   is where to look. 'alpha' near 2 says how: the gradient is twice what it should be."
+say "   How to read it:
+   - layers          everything above layers.1 passes: the fault was made in layers.1, and is not
+                     an error of the loss or of a layer nearer to it
+   - failing         each parameter with its error, in units of the type's rounding (eps) too;
+                     alpha 2.0 says how: the gradient is twice what it should be
+   - last line       the onset, where to look first; exit code 1"
 
 say "Next: the same on your checkpoints:  $gradcmp BASELINE CANDIDATE
    What is in one of them:              $gradcmp ls --stats CHECKPOINT
