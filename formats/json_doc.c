@@ -102,6 +102,22 @@ enum gradcmp_status gcmp_json_slurp(struct gcmp_dir *dir, const char *name, uint
     return status;
 }
 
+uint64_t gcmp_json_place(const struct gcmp_json_text *text, const char *name) {
+    size_t bytes = strlen(name);
+    const char *from = text->bytes, *end = text->bytes + text->count;
+    for (;;) {
+        const char *found = memmem(from, (size_t)(end - from), name, bytes);
+        if (found == NULL) {
+            return text->base_bytes;
+        }
+        const char *behind = found + bytes;
+        if (found > text->bytes && found[-1] == '"' && behind < end && *behind == '"') {
+            return text->base_bytes + (uint64_t)(found - 1 - text->bytes);
+        }
+        from = found + 1;
+    }
+}
+
 bool gcmp_json_size(const json_t *value, uint64_t *out) {
     if (!json_is_integer(value) || json_integer_value(value) < 0) {
         return false;
@@ -121,6 +137,19 @@ bool gcmp_json_sizes(const json_t *value, uint64_t *out, unsigned limit, unsigne
         }
     }
     return true;
+}
+
+const char *gcmp_json_sizes_fault(const json_t *value) {
+    uint64_t ignored;
+    if (!json_is_array(value)) {
+        return gcmp_json_kind(value);
+    }
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        if (!gcmp_json_size(json_array_get(value, i), &ignored)) {
+            return gcmp_json_kind(json_array_get(value, i));
+        }
+    }
+    return "another number of them";
 }
 
 const char *gcmp_json_kind(const json_t *value) {

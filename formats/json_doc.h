@@ -27,11 +27,18 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_json_slurp(struct gcmp_dir *dir, const
                                                      uint64_t limit, json_t **root,
                                                      struct gradcmp_error *error);
 
+/* Where a member's name stands in the text, for messages (it searches): offset of its quote. The
+ * text's first byte where it is not found as it is (it may be written with escapes). */
+uint64_t gcmp_json_place(const struct gcmp_json_text *text, const char *name);
+
 /* True where the value is an integer of 0 or more; 24e0 and 24.0 are not. */
 bool gcmp_json_size(const json_t *value, uint64_t *out);
 
 /* True where the value is an array of at most `limit` such integers. */
 bool gcmp_json_sizes(const json_t *value, uint64_t *out, unsigned limit, unsigned *count);
+
+/* What keeps a value from being such an array, for messages. */
+const char *gcmp_json_sizes_fault(const json_t *value);
 
 /* What the value is, for messages: "a text", "an array", "nothing" for NULL. */
 const char *gcmp_json_kind(const json_t *value);

@@ -2,9 +2,11 @@
 #include "gradcmp/sys/format.h"
 
 #include "formats/dcp.h"
+#include "formats/safetensors.h"
 
 static const struct gradcmp_format *const formats[] = {
     &gcmp_format_torch_dist,
+    &gcmp_format_safetensors,
     NULL,
 };
 

@@ -1,0 +1,123 @@
+/* Brings plain names into the forms that torch's and Megatron's checkpoints use, whose grammar is
+ * in dcp_keys.c. */
+#include "formats/plain_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dir.h"
+#include "formats/dcp_names.h"
+
+/* Words that mean a state wherever they begin or end a name: nobody calls a module so. */
+static const char *const clear_words[] = {"exp_avg",         "exp_avg_sq", "max_exp_avg_sq",
+                                          "momentum_buffer", "main_grad",  "fp32_param"};
+/* Words that mean a state behind "optimizer.". */
+static const char *const optimizer_words[] = {"step", "param",        "fp32",
+                                              "sum",  "master_param", "square_avg"};
+/* Words for a gradient in front of a name. */
+static const char *const gradient_words[] = {"grad", "grads", "gradient", "gradients"};
+
+static const char *const optimizer_prefixes[] = {"optimizer.", "optim.", "opt.",
+                                                 "optimizer_state."};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+static bool is_among(const char *const *words, size_t count, const char *text, size_t bytes) {
+    for (size_t i = 0; i < count; i++) {
+        if (strlen(words[i]) == bytes && memcmp(words[i], text, bytes) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True where the first or the last of several words is one of the list. */
+static bool has_word(const char *const *words, size_t count, const char *text) {
+    const char *last = strrchr(text, '.');
+    return last != NULL && (is_among(words, count, text, strcspn(text, ".")) ||
+                            is_among(words, count, last + 1, strlen(last + 1)));
+}
+
+/* What is behind the prefix of an optimizer's name; NULL where there is none. */
+static const char *behind_prefix(const char *text) {
+    for (size_t i = 0; i < COUNT_OF(optimizer_prefixes); i++) {
+        size_t bytes = strlen(optimizer_prefixes[i]);
+        if (strncmp(text, optimizer_prefixes[i], bytes) == 0) {
+            return text + bytes;
+        }
+    }
+    return NULL;
+}
+
+/* Rewrite a name to the form that the grammar knows; the name itself where it is in one already.
+ * NULL without memory. */
+static const char *canonical_form(struct gcmp_arena *arena, const char *text) {
+    const char *rest = behind_prefix(text);
+    bool in_optimizer = rest != NULL;
+    const char *states = in_optimizer ? rest : text;
+    states += strncmp(states, "state.", 6) == 0 ? 6 : 0;
+    if (has_word(clear_words, COUNT_OF(clear_words), states) ||
+        (in_optimizer && has_word(optimizer_words, COUNT_OF(optimizer_words), states))) {
+        return gcmp_arena_format(arena, "optimizer.state.%s", states);
+    }
+    size_t first = strcspn(text, ".");
+    if (text[first] == '.' && is_among(gradient_words, COUNT_OF(gradient_words), text, first)) {
+        return gcmp_arena_format(arena, "optimizer.state.main_grad%s", text + first);
+    }
+    return text;
+}
+
+bool gcmp_plain_parse_name(struct gcmp_arena *arena, const char *name, enum gcmp_dcp_style style,
+                           struct gcmp_dcp_key *out) {
+    char *text = gcmp_arena_dup(arena, name);
+    if (text == NULL) {
+        return false;
+    }
+    for (char *at = strchr(text, '/'); at != NULL; at = strchr(at, '/')) {
+        *at = '.';
+    }
+    const char *form = canonical_form(arena, text);
+    if (form == NULL || !gcmp_dcp_parse_key(arena, form, NULL, style, out)) {
+        return false;
+    }
+    if (out->name == form) { /* no name of a parameter: the whole key */
+        out->name = text;
+    }
+    return true;
+}
+
+static enum gradcmp_status check_type(const struct gradcmp_catalogue *catalogue, size_t index,
+                                      const struct gcmp_dcp_key *key, const char *type,
+                                      struct gradcmp_error *error) {
+    if (key->kind != GCMP_DCP_STATE ||
+        catalogue->stored[index].dtype != (uint8_t)GRADCMP_DTYPE_NONE) {
+        return GRADCMP_OK;
+    }
+    GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, gcmp_dir_path(catalogue->dir), GRADCMP_NO_OFFSET,
+                 "\"%.160s\": expected a tensor of numbers for the state %.40s, found %.120s",
+                 catalogue->stored[index].key, key->state,
+                 type == NULL ? "a type that is not read" : type);
+}
+
+enum gradcmp_status gcmp_plain_assign_names(struct gradcmp_catalogue *catalogue,
+                                            enum gcmp_dcp_style style, const char *const *types,
+                                            struct gradcmp_error *error) {
+    struct gcmp_dcp_key *keys = calloc(catalogue->stored_count + 1, sizeof *keys);
+    if (keys == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    enum gradcmp_status status = GRADCMP_OK;
+    for (size_t i = 0; i < catalogue->stored_count && status == GRADCMP_OK; i++) {
+        if (!gcmp_plain_parse_name(catalogue->arena, catalogue->stored[i].key, style, &keys[i])) {
+            status = gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
+                                    "out of memory");
+        } else {
+            status = check_type(catalogue, i, &keys[i], types == NULL ? NULL : types[i], error);
+        }
+    }
+    if (status == GRADCMP_OK) {
+        status = gcmp_dcp_assign_names(catalogue, keys, error);
+    }
+    free(keys);
+    return status;
+}
