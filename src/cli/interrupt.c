@@ -26,6 +26,7 @@ void cli_interrupt_catch(void) {
     action.sa_handler = SIG_IGN;
     action.sa_flags = 0;
     sigaction(SIGPIPE, &action, NULL);
+    sigaction(SIGXFSZ, &action, NULL);
 }
 
 int cli_interrupt_signal(void) {

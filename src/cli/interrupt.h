@@ -2,8 +2,8 @@
 #ifndef CLI_INTERRUPT_H
 #define CLI_INTERRUPT_H
 
-/* Catch SIGINT and SIGTERM once each, unless they are ignored; ignore SIGPIPE, whose error code is
- * looked at where it arises. */
+/* Catch SIGINT and SIGTERM once each, unless they are ignored; ignore SIGPIPE and SIGXFSZ, whose
+ * error codes are looked at where they arise. */
 void cli_interrupt_catch(void);
 
 /* Return the signal that came, or 0. */

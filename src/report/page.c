@@ -133,7 +133,12 @@ const char *gcmp_figure_error(char out[GCMP_FIGURE_BYTES], double value) {
 }
 
 const char *gcmp_figure_factor(char out[GCMP_FIGURE_BYTES], double value) {
-    return format_number(out, value, 5);
+    double size = fabs(value);
+    if (size != 0.0 && !(size >= 0.001 && size < 1000.0)) { /* NaN too */
+        return format_number(out, value, 4);
+    }
+    snprintf(out, GCMP_FIGURE_BYTES, "%.4f", value);
+    return out;
 }
 
 const char *gcmp_figure_setting(char out[GCMP_FIGURE_BYTES], double value) {

@@ -46,8 +46,8 @@ void gcmp_page_pad(struct gcmp_page *page, size_t used, size_t columns);
 void gcmp_page_wrap(struct gcmp_page *page, size_t column, size_t indent, const char *text);
 
 enum { GCMP_FIGURE_BYTES = 48 };
-/* Format a number of three (error: four, factor: five) significant digits; "-" for NaN. Return
- * `out`. */
+/* Format a number of three (error: four) significant digits, a factor with four decimals; "-" for
+ * NaN. Return `out`. */
 const char *gcmp_figure(char out[GCMP_FIGURE_BYTES], double value);
 const char *gcmp_figure_error(char out[GCMP_FIGURE_BYTES], double value);
 const char *gcmp_figure_factor(char out[GCMP_FIGURE_BYTES], double value);

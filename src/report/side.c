@@ -21,7 +21,8 @@ static void add_writer(struct gcmp_text *text, const struct gradcmp_catalogue *c
     gcmp_printable_add(text, catalogue->writer == NULL ? "" : catalogue->writer, utf8);
 }
 
-/* TP and PP are shown even where they are 1, the others where they split something. */
+/* "TP 2 PP 1 DP 1, 2 ranks": TP, PP and DP are shown even where they are 1, the others where they
+ * split something. */
 static void add_parallel(struct gcmp_text *text, const struct gradcmp_catalogue *catalogue,
                          bool utf8) {
     (void)utf8;
@@ -29,15 +30,19 @@ static void add_parallel(struct gcmp_text *text, const struct gradcmp_catalogue 
     const struct {
         const char *name;
         uint32_t size, least;
-    } degrees[] = {{"TP", parallel->tp, 1},   {"PP", parallel->pp, 1},      {"VP", parallel->vp, 2},
-                   {"DP", parallel->dp, 1},   {"CP", parallel->cp, 2},      {"EP", parallel->ep, 2},
-                   {"ETP", parallel->etp, 2}, {"ranks", parallel->world, 1}};
+    } degrees[] = {{"TP", parallel->tp, 1},  {"PP", parallel->pp, 1}, {"VP", parallel->vp, 2},
+                   {"DP", parallel->dp, 1},  {"CP", parallel->cp, 2}, {"EP", parallel->ep, 2},
+                   {"ETP", parallel->etp, 2}};
     const char *separator = "";
     for (size_t i = 0; i < sizeof degrees / sizeof degrees[0]; i++) {
         if (degrees[i].size >= degrees[i].least) {
             gcmp_text_addf(text, "%s%s %" PRIu32, separator, degrees[i].name, degrees[i].size);
-            separator = ", ";
+            separator = " ";
         }
+    }
+    if (parallel->world > 0) {
+        gcmp_text_addf(text, "%s%" PRIu32 " rank%s", separator[0] == '\0' ? "" : ", ",
+                       parallel->world, parallel->world == 1 ? "" : "s");
     }
 }
 
@@ -57,11 +62,16 @@ static void add_vocabulary(struct gcmp_text *text, const struct gradcmp_catalogu
                            bool utf8) {
     (void)utf8;
     if (catalogue->vocab != 0) {
-        gcmp_text_addf(text, "%" PRIu64 " rows", catalogue->vocab);
+        gcmp_text_addf(text, "%" PRIu64 " words", catalogue->vocab);
     }
-    if (catalogue->padded_vocab != 0 && catalogue->padded_vocab != catalogue->vocab) {
-        gcmp_text_addf(text, "%s%" PRIu64 " stored", catalogue->vocab != 0 ? ", " : "",
-                       catalogue->padded_vocab);
+}
+
+/* Padding depends on how the table is split. */
+static void add_padding(struct gcmp_text *text, const struct gradcmp_catalogue *catalogue,
+                        bool utf8) {
+    (void)utf8;
+    if (catalogue->padded_vocab != 0) {
+        gcmp_text_addf(text, "%" PRIu64 " rows", catalogue->padded_vocab);
     }
 }
 
@@ -155,6 +165,7 @@ const struct gcmp_side_row gcmp_side_rows[] = {{"format", add_format, false},
                                                {"split over", add_parallel, false},
                                                {"layers", add_layers, true},
                                                {"vocabulary", add_vocabulary, true},
+                                               {"padded to", add_padding, false},
                                                {"iteration", add_iteration, true},
                                                {"Adam betas", add_betas, true},
                                                {"gradient clip", add_clipping, true},

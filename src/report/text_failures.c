@@ -9,21 +9,21 @@
 
 enum { VERDICT_COLUMNS = 9, INDENT_COLUMNS = 2 + VERDICT_COLUMNS + 1, NOTES_SHOWN = 8 };
 
-/* "128 eps", of what was judged. */
-static void add_eps(struct gcmp_text *text, const struct gcmp_pair_view *view, double rel) {
-    char figure[GCMP_FIGURE_BYTES];
-    gcmp_text_addf(text, "%s eps", gcmp_figure(figure, rel / view->pair->bound.eps));
-}
-
+/* "error 1.000 = 128 eps", of what was judged. */
 static void add_error(struct gcmp_text *text, const struct gcmp_pair_view *view,
                       const struct gradcmp_parameter_report *parameter) {
     char figure[GCMP_FIGURE_BYTES];
     double judged = gcmp_judged_rel(parameter);
     gcmp_text_addf(text, "error %s", gcmp_figure_error(figure, judged));
-    gcmp_text_add(text, " = ");
-    add_eps(text, view, judged);
+    gcmp_text_addf(text, " = %s eps", gcmp_figure(figure, judged / view->pair->bound.eps));
+}
+
+/* What was judged is not the raw error where a common factor was divided out. */
+static void add_raw_error(struct gcmp_text *text,
+                          const struct gradcmp_parameter_report *parameter) {
+    char figure[GCMP_FIGURE_BYTES];
     if (!isnan(parameter->rel_common)) {
-        gcmp_text_addf(text, " once the common factor is divided out (%s before)",
+        gcmp_text_addf(text, ", beside the common factor; with it the error is %s",
                        gcmp_figure_error(figure, parameter->rel));
     }
 }
@@ -58,8 +58,9 @@ static void explain_fail(struct gcmp_text *text, const struct gcmp_pair_view *vi
         return;
     }
     add_error(text, view, parameter);
-    gcmp_text_addf(text, ", %s times the bound", gcmp_figure(figure, parameter->ratio));
-    gcmp_text_addf(text, " of %s", gcmp_figure(figure, parameter->bound));
+    gcmp_text_addf(text, " = %s times the bound", gcmp_figure(figure, parameter->ratio));
+    gcmp_text_addf(text, " %s", gcmp_figure(figure, parameter->bound));
+    add_raw_error(text, parameter);
     add_alpha(text, parameter);
     add_other_reason(text, parameter);
 }
@@ -68,7 +69,8 @@ static void explain_scale(struct gcmp_text *text, const struct gcmp_pair_view *v
                           const struct gradcmp_parameter_report *parameter) {
     char figure[GCMP_FIGURE_BYTES];
     add_error(text, view, parameter);
-    gcmp_text_addf(text, ", inside the bound of %s", gcmp_figure(figure, parameter->bound));
+    gcmp_text_addf(text, ", inside the bound %s", gcmp_figure(figure, parameter->bound));
+    add_raw_error(text, parameter);
     add_alpha(text, parameter);
     gcmp_text_addf(text, ", off by more than the %s that noise explains",
                    gcmp_figure(figure, parameter->alpha_tolerance));
@@ -179,16 +181,17 @@ static void add_failing(struct gcmp_page *page, const struct gcmp_pair_view *vie
     snprintf(heading, sizeof heading, "Failing parameters: %zu of %zu%s", bad, view->count,
              shown == 1 ? "" : ", the worst first");
     gcmp_page_heading(page, heading);
-    bool has_alpha = false;
+    bool has_figures = false;
     for (size_t i = 0; i < shown; i++) {
         add_entry(page, view, view->by_badness[i]);
-        has_alpha = has_alpha || !isnan(view->by_badness[i]->alpha);
+        has_figures = has_figures || view->by_badness[i]->verdict == GRADCMP_VERDICT_FAIL ||
+                      view->by_badness[i]->verdict == GRADCMP_VERDICT_SCALE;
     }
     if (shown < bad) {
         gcmp_page_addf(page, "  and %zu more (--top N lists N of them)", bad - shown);
         gcmp_page_end_line(page);
     }
-    if (has_alpha) {
+    if (has_figures) {
         add_legend(page);
     }
 }

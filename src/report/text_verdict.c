@@ -24,6 +24,11 @@ static void add_worst(struct gcmp_page *page, const struct gradcmp_pair_report *
     }
     char eps[GCMP_FIGURE_BYTES], ratio[GCMP_FIGURE_BYTES];
     const struct gradcmp_parameter_report *worst = &pair->parameters[pair->worst];
+    if (worst->ratio == 0.0) {
+        gcmp_page_add(page, isnan(pair->common_factor) ? "; no difference at all"
+                                                       : "; no difference beside that");
+        return;
+    }
     gcmp_page_add(page, "; worst ");
     gcmp_page_name(page, worst->name);
     if (isinf(worst->ratio)) {
@@ -32,6 +37,9 @@ static void add_worst(struct gcmp_page *page, const struct gradcmp_pair_report *
     }
     gcmp_figure(eps, gcmp_judged_rel(worst) / pair->bound.eps);
     gcmp_figure(ratio, worst->ratio);
+    if (!isnan(pair->common_factor)) {
+        gcmp_page_add(page, " beside that");
+    }
     if (worst->ratio > 1.0) {
         gcmp_page_addf(page, " %s eps, %s times the bound", eps, ratio);
     } else {
@@ -45,7 +53,8 @@ static void add_unmeasured(struct gcmp_page *page, const struct gradcmp_pair_rep
     static const struct {
         enum gradcmp_verdict verdict;
         const char *text;
-    } kinds[] = {{GRADCMP_VERDICT_NONFINITE, "with NaN or Inf"},
+    } kinds[] = {{GRADCMP_VERDICT_SCALE, "off by a factor"},
+                 {GRADCMP_VERDICT_NONFINITE, "with NaN or Inf"},
                  {GRADCMP_VERDICT_CONFLICT, "with copies that disagree"},
                  {GRADCMP_VERDICT_MISSING, "missing in the candidate"},
                  {GRADCMP_VERDICT_EXTRA, "only in the candidate"},
@@ -89,7 +98,7 @@ static void add_error(struct gcmp_page *page, const struct gradcmp_pair_report *
     gcmp_page_add(page, ": ");
     gcmp_page_name(page, pair->error.message);
     if (pair->error.offset_bytes != GRADCMP_NO_OFFSET) {
-        gcmp_page_addf(page, " (byte %" PRIu64 ")", pair->error.offset_bytes);
+        gcmp_page_addf(page, " (byte 0x%" PRIx64 ")", pair->error.offset_bytes);
     }
 }
 

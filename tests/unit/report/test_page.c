@@ -79,6 +79,11 @@ static void test_page__figures(void **state) {
     }
     assert_string_equal(gcmp_figure_setting(out, 0.95), "0.95");
     assert_string_equal(gcmp_figure_factor(out, 1.0), "1.0000");
+    assert_string_equal(gcmp_figure_factor(out, -0.0171), "-0.0171");
+    assert_string_equal(gcmp_figure_factor(out, 0.0), "0.0000");
+    assert_string_equal(gcmp_figure_factor(out, 0.0002), "0.0002000");
+    assert_string_equal(gcmp_figure_factor(out, 65536.0), "65536");
+    assert_string_equal(gcmp_figure_factor(out, NAN), "-");
 }
 
 static void test_page__counts_and_bytes(void **state) {
