@@ -39,7 +39,7 @@ void gcmp_name_filter_free(struct gcmp_name_filter *filter) {
     memset(filter, 0, sizeof *filter);
 }
 
-static bool is_wanted(const struct gcmp_name_filter *filter, const char *name) {
+bool gcmp_name_filter_takes(const struct gcmp_name_filter *filter, const char *name) {
     return (!filter->has_match || regexec(&filter->match, name, 0, NULL, 0) == 0) &&
            (!filter->has_exclude || regexec(&filter->exclude, name, 0, NULL, 0) != 0);
 }
@@ -138,7 +138,7 @@ static size_t merge(const struct gcmp_pairing_input *input, struct gradcmp_pair_
         j += order >= 0;
         struct gcmp_paired both = {order <= 0 ? a : NULL, order >= 0 ? b : NULL};
         const struct gradcmp_parameter *either = order <= 0 ? a : b;
-        if (either != out->tied.output && is_wanted(input->filter, either->name)) {
+        if (either != out->tied.output && gcmp_name_filter_takes(input->filter, either->name)) {
             common += order == 0;
             out->sides[pair->parameter_count] = both;
             fill_report(&both, input->vocab, &pair->parameters[pair->parameter_count]);

@@ -37,6 +37,8 @@ struct gcmp_name_filter {
 GRADCMP_MUST_USE enum gradcmp_status gcmp_name_filter_init(struct gcmp_name_filter *filter,
                                                            const struct gradcmp_options *options,
                                                            struct gradcmp_error *error);
+/* True where a name matches and is not excluded. */
+bool gcmp_name_filter_takes(const struct gcmp_name_filter *filter, const char *name);
 void gcmp_name_filter_free(struct gcmp_name_filter *filter);
 
 /* What pairing reads. */

@@ -204,6 +204,16 @@ GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_checkpoint_read(struct gradcmp_checkpoint *checkpoint, size_t index, void *buffer,
                         size_t length_bytes, struct gradcmp_error *error);
 
+/* Write the unsharded parameters of one state (options->state; NULL: all) whose names pass match
+ * and exclude as one safetensors file: weights under their canonical names, other states as
+ * "optimizer.state.STATE.NAME"; what is known of the run goes into __metadata__. Nonzero as_float32
+ * converts floating values to binary32. Tensors are streamed; nothing is held whole. IO where
+ * `write` fails, UNSUPPORTED where no tensor is left or a type has no name in safetensors. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_checkpoint_extract(struct gradcmp_checkpoint *checkpoint,
+                           const struct gradcmp_options *options, int as_float32,
+                           gradcmp_write_fn write, void *user, struct gradcmp_error *error);
+
 /* Compare every candidate with the baseline. A candidate that cannot be opened or read gets the
  * outcome GRADCMP_OUTCOME_ERROR in the report and the call still succeeds; the call fails when the
  * baseline cannot be read or the options are wrong. On success *out is owned by the caller
