@@ -297,6 +297,10 @@ GRADCMP_API void gradcmp_findings_free(struct gradcmp_findings *findings);
 /* Number of findings over all checkpoints. */
 GRADCMP_API size_t gradcmp_findings_count(const struct gradcmp_findings *findings);
 
+/* Return why checkpoint `index` (in the order given) could not be read, or NULL. */
+GRADCMP_API const struct gradcmp_error *
+gradcmp_findings_error(const struct gradcmp_findings *findings, size_t index);
+
 /* Return the exit status that a program should end with: 0 clean, 1 findings, 2 not all was read.
  */
 GRADCMP_API int gradcmp_findings_exit_status(const struct gradcmp_findings *findings);

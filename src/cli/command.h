@@ -5,7 +5,13 @@
 #include "cli/settings.h"
 
 /* One bit a command, for the option table. */
-enum { CLI_COMPARE = 1, CLI_LS = 2, CLI_ALL = CLI_COMPARE | CLI_LS };
+enum {
+    CLI_COMPARE = 1,
+    CLI_LS = 2,
+    CLI_CHECK = 4,
+    CLI_EXTRACT = 8,
+    CLI_ALL = CLI_COMPARE | CLI_LS | CLI_CHECK | CLI_EXTRACT
+};
 
 /* Exit statuses of the program. Interrupted: 128 plus the signal, 130 or 143. */
 enum { CLI_EXIT_CONSISTENT = 0, CLI_EXIT_DIFFERENT = 1, CLI_EXIT_TROUBLE = 2 };
@@ -27,5 +33,7 @@ const struct cli_command *cli_command_find(const char *name);
 
 int cli_run_compare(const struct cli_settings *settings);
 int cli_run_ls(const struct cli_settings *settings);
+int cli_run_check(const struct cli_settings *settings);
+int cli_run_extract(const struct cli_settings *settings);
 
 #endif

@@ -7,7 +7,7 @@ const struct cli_command cli_commands[] = {
     {"compare", CLI_COMPARE, "BASELINE CANDIDATE...",
      "Judge the gradients in each CANDIDATE checkpoint against those in BASELINE.\n"
      "Exit status: 0 consistent, 1 different, 2 trouble or undecided.\n"
-     "Other commands: gradcmp ls CHECKPOINT\n",
+     "Other commands: ls, check, extract (gradcmp ls --help)\n",
      "Example: a run on four tensor-parallel ranks against the same run on one\n"
      "  gradcmp --json report.json ckpt/tp1/iter_0000001 ckpt/tp4/iter_0000001\n",
      cli_run_compare},
@@ -17,6 +17,19 @@ const struct cli_command cli_commands[] = {
      "Example: norms and SHA-256 of all tensors, as JSON on standard output\n"
      "  gradcmp ls --stats --json - ckpt/tp4/iter_0000001\n",
      cli_run_ls},
+    {"check", CLI_CHECK, "CHECKPOINT...",
+     "Look at each CHECKPOINT alone, at any step: do copies agree, are tied weights equal,\n"
+     "are weights their rounded masters, is anything NaN, Inf, all zero or lost?\n"
+     "Exit status: 0 clean, 1 findings, 2 trouble.\n",
+     "Example: the newest iteration of a run\n"
+     "  gradcmp check /scratch/run17/checkpoints\n",
+     cli_run_check},
+    {"extract", CLI_EXTRACT, "CHECKPOINT -o FILE",
+     "Write the unsharded tensors of CHECKPOINT to one safetensors FILE.\n"
+     "Exit status: 0 written, 2 trouble.\n",
+     "Example: the gradients alone, as binary32\n"
+     "  gradcmp extract --state exp_avg --as float32 ckpt/tp4 -o grads.safetensors\n",
+     cli_run_extract},
     {NULL, 0, NULL, NULL, NULL, NULL}};
 
 const struct cli_command *cli_command_find(const char *name) {

@@ -3,15 +3,11 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/deliver.h"
 #include "cli/interrupt.h"
 #include "cli/message.h"
-#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
-
-static bool goes_to_stdout(const char *json) {
-    return json != NULL && strcmp(json, "-") == 0;
-}
 
 static bool check_operands(const struct cli_settings *settings) {
     if (settings->operand_count == 0) {
@@ -39,59 +35,22 @@ static bool has_findings(const struct gradcmp_report *report) {
     return gradcmp_report_candidate_count(report) > 1 || gradcmp_report_error(report, 0) == NULL;
 }
 
-static int write_text(const struct gradcmp_report *report, const struct cli_settings *settings,
-                      int status) {
-    struct gradcmp_text_options text = GRADCMP_TEXT_OPTIONS_INIT;
-    struct gradcmp_error error = {0};
-    text.color = cli_terminal_color((enum cli_color)settings->color);
-    text.utf8 = cli_terminal_utf8();
-    text.verbose = settings->verbose;
-    text.top = settings->top;
-    text.width = cli_terminal_width();
-    enum gradcmp_status written =
-        gradcmp_report_write_text(report, &text, cli_stdout_write, NULL, &error);
-    if (written != GRADCMP_OK && written != GRADCMP_ERROR_IO) { /* IO: told when it is closed */
-        cli_complain_error(&error);
-        status = CLI_EXIT_TROUBLE;
-    }
-    return cli_stdout_close(status);
+static enum gradcmp_status write_text(const void *report, const struct gradcmp_text_options *text,
+                                      gradcmp_write_fn write, void *user,
+                                      struct gradcmp_error *error) {
+    return gradcmp_report_write_text(report, text, write, user, error);
 }
 
-static int write_json(const struct gradcmp_report *report, const char *path, int status) {
-    struct gradcmp_error error = {0};
-    struct cli_file file;
-    if (goes_to_stdout(path)) {
-        enum gradcmp_status written =
-            gradcmp_report_write_json(report, cli_stdout_write, NULL, &error);
-        if (written != GRADCMP_OK && written != GRADCMP_ERROR_IO) {
-            cli_complain_error(&error);
-            status = CLI_EXIT_TROUBLE;
-        }
-        return cli_stdout_close_document(status);
-    }
-    if (!cli_file_open(&file, path)) {
-        return CLI_EXIT_TROUBLE;
-    }
-    enum gradcmp_status written = gradcmp_report_write_json(report, cli_file_write, &file, &error);
-    if (written != GRADCMP_OK && written != GRADCMP_ERROR_IO) {
-        cli_complain_error(&error);
-    }
-    bool is_there = cli_file_close(&file, written == GRADCMP_OK);
-    return is_there ? status : CLI_EXIT_TROUBLE;
+static enum gradcmp_status write_json(const void *report, gradcmp_write_fn write, void *user,
+                                      struct gradcmp_error *error) {
+    return gradcmp_report_write_json(report, write, user, error);
 }
 
 static int write_reports(const struct gradcmp_report *report, const struct cli_settings *settings,
                          int status) {
+    struct cli_document document = {report, has_findings(report) ? write_text : NULL, write_json};
     complain_candidates(report);
-    int worst = status;
-    if (settings->json != NULL) {
-        worst = write_json(report, settings->json, status);
-    }
-    if (!settings->quiet && !goes_to_stdout(settings->json) && has_findings(report)) {
-        int written = write_text(report, settings, status);
-        worst = written > worst ? written : worst;
-    }
-    return worst;
+    return cli_deliver(&document, settings, status);
 }
 
 /* What is finished is reported all the same; the exit status tells that it is not all. */
@@ -108,8 +67,7 @@ static int end_interrupted(const struct gradcmp_report *report,
 }
 
 int cli_run_compare(const struct cli_settings *settings) {
-    if (!check_operands(settings) || (settings->json != NULL && !goes_to_stdout(settings->json) &&
-                                      !cli_file_check(settings->json))) {
+    if (!check_operands(settings) || !cli_deliver_check(settings)) {
         return CLI_EXIT_TROUBLE;
     }
     struct cli_progress progress;

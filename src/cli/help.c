@@ -8,7 +8,7 @@
 #include "cli/option.h"
 #include "cli/output.h"
 
-enum { LEFT_COLUMNS = 20, CELL_COLUMNS = 41, MAX_CELLS = 64 };
+enum { LEFT_COLUMNS = 20, CELL_COLUMNS = 40, MAX_CELLS = 64, SCREEN_COLUMNS = 80 };
 
 static size_t gather(const struct cli_command *command, const struct cli_option **cells) {
     size_t count = 0;
@@ -46,14 +46,20 @@ static void print_options(const struct cli_command *command) {
     }
 }
 
-/* " torch_dist, ..." of one kind of feature. */
-static void print_features(const char *wanted) {
-    const char *kind, *name, *separator = "";
+/* Print "LABEL name, name", broken before column 80. */
+static void print_features(const char *label, const char *wanted) {
+    const char *kind, *name;
+    size_t column = strlen(label);
+    bool is_first = true;
+    fputs(label, stdout);
     for (size_t i = 0; (name = gradcmp_feature(i, &kind)) != NULL; i++) {
-        if (strcmp(kind, wanted) == 0) {
-            printf("%s%s", separator, name);
-            separator = ", ";
+        if (strcmp(kind, wanted) != 0) {
+            continue;
         }
+        bool breaks = column + strlen(", ,") + strlen(name) > SCREEN_COLUMNS;
+        printf("%s%s%s", is_first ? " " : ",", is_first ? "" : breaks ? "\n  " : " ", name);
+        column = (breaks && !is_first ? 2 : column + 2) + strlen(name);
+        is_first = false;
     }
     putchar('\n');
 }
@@ -63,8 +69,7 @@ int cli_print_help(const struct cli_command *command) {
                *close = command == cli_commands ? "]" : "";
     printf("Usage: gradcmp %s%s%s [OPTION]... %s\n", open, command->name, close, command->operands);
     fputs(command->about, stdout);
-    fputs("Formats: ", stdout);
-    print_features("format");
+    print_features("Formats:", "format");
     putchar('\n');
     print_options(command);
     printf("\n%s", command->example);
@@ -73,9 +78,7 @@ int cli_print_help(const struct cli_command *command) {
 
 int cli_print_version(void) {
     printf("gradcmp %s\n", gradcmp_version());
-    fputs("formats: ", stdout);
-    print_features("format");
-    fputs("kernels: ", stdout);
-    print_features("kernel");
+    print_features("formats:", "format");
+    print_features("kernels:", "kernel");
     return cli_stdout_close(CLI_EXIT_CONSISTENT);
 }

@@ -23,8 +23,13 @@ void cli_interrupt_catch(void) {
             sigaction(signals[i], &action, NULL);
         }
     }
+}
+
+void cli_interrupt_not_by_writes(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    sigemptyset(&action.sa_mask);
     action.sa_handler = SIG_IGN;
-    action.sa_flags = 0;
     sigaction(SIGPIPE, &action, NULL);
     sigaction(SIGXFSZ, &action, NULL);
 }

@@ -2,9 +2,11 @@
 #ifndef CLI_INTERRUPT_H
 #define CLI_INTERRUPT_H
 
-/* Catch SIGINT and SIGTERM once each, unless they are ignored; ignore SIGPIPE and SIGXFSZ, whose
- * error codes are looked at where they arise. */
+/* Catch SIGINT and SIGTERM once each, unless they are ignored. */
 void cli_interrupt_catch(void);
+
+/* Let a closed pipe and a file at its limit be errors of the write that meets them. */
+void cli_interrupt_not_by_writes(void);
 
 /* Return the signal that came, or 0. */
 int cli_interrupt_signal(void);

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/help.h"
+#include "cli/interrupt.h"
 #include "cli/message.h"
 #include "cli/option.h"
 #include "cli/suggest.h"
@@ -70,6 +71,7 @@ int main(int argc, char **argv) {
     if (!occupy_standard_descriptors()) {
         return CLI_EXIT_TROUBLE;
     }
+    cli_interrupt_not_by_writes();
     setlocale(LC_CTYPE, ""); /* which characters can be shown; numbers stay as in the C locale */
     const struct cli_command *command = argc > 1 ? cli_command_find(argv[1]) : NULL;
     if (command != NULL) {

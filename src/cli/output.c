@@ -23,6 +23,10 @@ int cli_stdout_write(void *user, const char *bytes, size_t length_bytes) {
     return stdout_error != 0;
 }
 
+bool cli_stdout_failed(void) {
+    return stdout_error != 0;
+}
+
 static int close_stdout(int status, bool pipe_is_trouble) {
     if (fflush(stdout) != 0 && stdout_error == 0) {
         stdout_error = errno;
@@ -101,6 +105,15 @@ bool cli_file_check(const char *path) {
     return may_replace(path) && check_folder(path);
 }
 
+bool cli_file_check_new(const char *path) {
+    struct stat status;
+    if (lstat(path, &status) == 0 && (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode))) {
+        cli_complain("%s: is there already; remove it first or take another name", path);
+        return false;
+    }
+    return cli_file_check(path);
+}
+
 /* Where a link leads is what is replaced, not the link. */
 static char *resolve(const char *path) {
     char *real = realpath(path, NULL);
@@ -153,13 +166,14 @@ bool cli_file_open(struct cli_file *file, const char *path) {
 }
 
 int cli_file_write(void *user, const char *bytes, size_t length_bytes) {
-    const struct cli_file *file = user;
+    struct cli_file *file = user;
     while (length_bytes > 0) {
         ssize_t written = write(file->descriptor, bytes, length_bytes);
         if (written < 0 && errno == EINTR) {
             continue;
         }
         if (written < 0) {
+            file->failed = true;
             fail_on(file->path);
             return 1;
         }

@@ -8,6 +8,9 @@
 /* A gradcmp_write_fn for standard output; `user` is not looked at. */
 int cli_stdout_write(void *user, const char *bytes, size_t length_bytes);
 
+/* True after a write to standard output failed; cli_stdout_close tells of it. */
+bool cli_stdout_failed(void);
+
 /* Flush standard output. Returns `status`, or CLI_EXIT_TROUBLE after one line where something could
  * not be written. A reader that closed the pipe has seen enough: no line, and `status` stays. */
 int cli_stdout_close(int status);
@@ -20,12 +23,16 @@ struct cli_file {
     const char *path;                  /* as given, for messages */
     char *final_path, *temporary_path; /* malloced; temporary_path NULL: written in place */
     int descriptor;
+    bool failed; /* a write failed, and a line told of it */
 };
 
 /* Tell, before long work, whether `path` can be written: it is no directory, its folder is there
  * and may be written, and a file that is there already is a JSON document or empty (a mistyped
  * command must not overwrite a checkpoint). Prints one line and returns false otherwise. */
 bool cli_file_check(const char *path);
+
+/* The same for a file that must not be there yet, whatever it holds. */
+bool cli_file_check_new(const char *path);
 
 /* Open a new file of a temporary name in the folder of `path`; a pipe or device is opened as it is.
  * Prints one line and returns false on failure. */

@@ -10,8 +10,9 @@ enum cli_color { CLI_COLOR_AUTO, CLI_COLOR_ALWAYS, CLI_COLOR_NEVER };
 
 struct cli_settings {
     struct gradcmp_options options;
-    const char *json; /* NULL: no JSON; "-": standard output; else a file */
-    unsigned top;     /* 0: the report's default */
+    const char *json;   /* NULL: no JSON; "-": standard output; else a file */
+    const char *output; /* file that extract writes; NULL: none given */
+    unsigned top;       /* 0: the report's default */
     int quiet, verbose;
     int color; /* enum cli_color */
     int stats, as_float32;

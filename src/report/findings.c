@@ -17,3 +17,10 @@ int gradcmp_findings_exit_status(const struct gradcmp_findings *findings) {
     }
     return gradcmp_findings_count(findings) > 0 ? 1 : 0;
 }
+
+const struct gradcmp_error *gradcmp_findings_error(const struct gradcmp_findings *findings,
+                                                   size_t index) {
+    bool failed =
+        index < findings->checked_count && findings->checked[index].error.code != GRADCMP_OK;
+    return failed ? &findings->checked[index].error : NULL;
+}

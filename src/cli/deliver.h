@@ -1,0 +1,28 @@
+/* Brings what a command found to where it is wanted: JSON to a file or standard output, text to
+ * standard output. */
+#ifndef CLI_DELIVER_H
+#define CLI_DELIVER_H
+
+#include <stdbool.h>
+
+#include "cli/settings.h"
+
+/* What can be written of one result; text NULL: there is none. */
+struct cli_document {
+    const void *content;
+    enum gradcmp_status (*text)(const void *content, const struct gradcmp_text_options *options,
+                                gradcmp_write_fn write, void *user, struct gradcmp_error *error);
+    enum gradcmp_status (*json)(const void *content, gradcmp_write_fn write, void *user,
+                                struct gradcmp_error *error);
+};
+
+/* Tell, before long work, whether the file for JSON can be written; one line and false otherwise.
+ */
+bool cli_deliver_check(const struct cli_settings *settings);
+
+/* Write the document as the settings ask. Returns `status`, or CLI_EXIT_TROUBLE after one line
+ * where something could not be written. */
+int cli_deliver(const struct cli_document *document, const struct cli_settings *settings,
+                int status);
+
+#endif

@@ -1,0 +1,72 @@
+/* gradcmp extract: unsharded tensors as a safetensors file. */
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/message.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+
+static bool check_arguments(const struct cli_settings *settings) {
+    if (settings->operand_count == 0) {
+        cli_complain("no checkpoint given: gradcmp extract CHECKPOINT -o FILE");
+    } else if (settings->operand_count > 1) {
+        cli_complain("%s: one checkpoint at a time is extracted", settings->operands[1]);
+    } else if (settings->output == NULL) {
+        cli_complain("no file to write: gradcmp extract CHECKPOINT -o FILE.safetensors");
+    } else {
+        size_t length = strlen(settings->output);
+        static const char ending[] = ".safetensors";
+        size_t end = sizeof ending - 1;
+        if (length > end && strcmp(settings->output + length - end, ending) == 0) {
+            return cli_file_check_new(settings->output);
+        }
+        cli_complain("%s: the name must end in .safetensors, the format that is written",
+                     settings->output);
+    }
+    return false;
+}
+
+static int extract(struct gradcmp_checkpoint *checkpoint, const struct gradcmp_options *options,
+                   const struct cli_settings *settings) {
+    struct cli_file file;
+    struct gradcmp_error error = {0};
+    if (!cli_file_open(&file, settings->output)) {
+        return CLI_EXIT_TROUBLE;
+    }
+    enum gradcmp_status status = gradcmp_checkpoint_extract(
+        checkpoint, options, settings->as_float32, cli_file_write, &file, &error);
+    cli_progress_end(options->progress_user);
+    int exit_status = status == GRADCMP_OK ? CLI_EXIT_CONSISTENT : CLI_EXIT_TROUBLE;
+    if (status == GRADCMP_ERROR_CANCELLED) {
+        cli_complain("interrupted");
+        exit_status = 128 + cli_interrupt_signal();
+    } else if (status != GRADCMP_OK && !(status == GRADCMP_ERROR_IO && error.path[0] == '\0')) {
+        cli_complain_error(&error); /* IO without a path is the output's; it tells below */
+    }
+    bool is_there = cli_file_close(&file, status == GRADCMP_OK);
+    return is_there || status != GRADCMP_OK ? exit_status : CLI_EXIT_TROUBLE;
+}
+
+int cli_run_extract(const struct cli_settings *settings) {
+    if (!check_arguments(settings)) {
+        return CLI_EXIT_TROUBLE;
+    }
+    struct cli_progress progress;
+    struct gradcmp_options options = settings->options;
+    options.progress = cli_progress_step;
+    options.progress_user = &progress;
+    struct gradcmp_checkpoint *checkpoint = NULL;
+    struct gradcmp_error error = {0};
+    cli_interrupt_catch();
+    cli_progress_start(&progress, cli_terminal_progress());
+    if (gradcmp_checkpoint_open(settings->operands[0], &options, &checkpoint, &error) !=
+        GRADCMP_OK) {
+        cli_complain_error(&error);
+        return CLI_EXIT_TROUBLE;
+    }
+    int exit_status = extract(checkpoint, &options, settings);
+    gradcmp_checkpoint_free(checkpoint);
+    return exit_status;
+}
