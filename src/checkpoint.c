@@ -144,10 +144,13 @@ static enum gradcmp_status refuse_state(const struct gradcmp_checkpoint *checkpo
     for (size_t i = 0; i < checkpoint->state_count; i++) {
         gcmp_text_addf(&states, "%s%s", i == 0 ? "" : ", ", checkpoint->states[i]);
     }
-    enum gradcmp_status status =
-        gcmp_error_set(error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
-                       "no tensor of state \"%s\"; states there are: %s", state,
-                       states.length_bytes == 0 ? "none" : states.bytes);
+    enum gradcmp_status status = gcmp_error_set(
+        error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
+        "no tensor of state \"%s\"; states there are: %s%s", state,
+        states.length_bytes == 0 ? "none" : states.bytes,
+        strcmp(state, "exp_avg") == 0 && gcmp_checkpoint_has_state(checkpoint, "exp_avg_sq")
+            ? " (--state exp_avg_sq compares magnitudes)"
+            : "");
     gcmp_text_free(&states);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/dtype.h"
+#include "betas.h"
 #include "bounds/bounds.h"
 #include "comparison.h"
 
@@ -175,6 +176,14 @@ static enum gradcmp_status check_comparable(const struct gcmp_comparison *compar
     return GRADCMP_OK;
 }
 
+/* Fill the bound's numbers. A square has twice the relative error of its root. */
+static void init_bound(const struct gcmp_comparison *comparison, struct gradcmp_bound *bound) {
+    gcmp_bound_init(bound, comparison->options);
+    if (strcmp(comparison->report->state, "exp_avg_sq") == 0) {
+        bound->eps *= 2.0;
+    }
+}
+
 /* The bound's type is the coarser of both sides; of two equal ones the less trusted source counts.
  */
 static void choose_bound(const struct gcmp_comparison *comparison,
@@ -191,7 +200,7 @@ static void choose_bound(const struct gcmp_comparison *comparison,
     if (candidate->model->layers > bound->layers) {
         bound->layers = candidate->model->layers;
     }
-    gcmp_bound_init(bound, comparison->options);
+    init_bound(comparison, bound);
 }
 
 static uint64_t true_vocab(const struct gcmp_comparison *comparison,
@@ -281,7 +290,7 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
     gcmp_checkpoint_precision(comparison->baseline.checkpoint, comparison->baseline.model,
                               report->options.dtype, &bound->dtype, &bound->dtype_source);
     bound->layers = comparison->baseline.model->layers;
-    gcmp_bound_init(bound, &report->options);
+    init_bound(comparison, bound);
 
     struct gcmp_name_filter filter;
     enum gradcmp_status status = gcmp_name_filter_init(&filter, &report->options, error);
@@ -321,6 +330,7 @@ static enum gradcmp_status run(struct gcmp_comparison *comparison, const char *b
     }
     GCMP_TRY(prepare(comparison, baseline, candidates, error));
     GCMP_TRY(gcmp_measure(comparison, error));
+    GCMP_TRY(gcmp_apply_betas(comparison, error));
     return judge(comparison, error);
 }
 
