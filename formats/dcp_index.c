@@ -16,6 +16,9 @@
  * of a key: a pickle writes a text once and may use it a million times. */
 enum { MAX_ATTRIBUTES = 64, MAX_KEY_BYTES = 4096 };
 
+/* Entries between asking for a slot and using it. */
+enum { PREFETCH_DISTANCE = 12 };
+
 /* The dict of an object's attributes, or NULL. */
 static const struct gcmp_node *attributes_of(const struct gcmp_node *object) {
     const struct gcmp_node *state =
@@ -147,62 +150,54 @@ static enum gradcmp_status index_tensors(struct gcmp_dcp_index *index,
     return GRADCMP_OK;
 }
 
-/* Slots hold half of a hash and the number of an entry plus one; 0 is a free slot. */
+/* The hash table of entries: each tensor has a region of slots of its own, so that looking up its
+ * chunks one after another stays in the processor's cache. */
 struct gcmp_dcp_slot {
-    uint32_t hash, entry;
+    uint32_t hash, entry; /* number of the entry plus one; 0 is a free slot */
 };
 
-static uint64_t hash_chunk(const struct gcmp_dcp_index *index, const uint64_t *chunk,
+/* Slots of a tensor of that many entries: a power of two, at most half full. */
+static size_t region_slots(uint32_t entry_count) {
+    size_t slots = 2;
+    while (slots < 2 * (size_t)entry_count) {
+        slots *= 2;
+    }
+    return slots;
+}
+
+static uint32_t hash_chunk(const struct gcmp_dcp_index *index, const uint64_t *chunk,
                            unsigned ndim) {
-    return XXH3_64bits_withSeed(chunk, (ndim + 1) * sizeof *chunk, index->seed);
+    return (uint32_t)XXH3_64bits_withSeed(chunk, (ndim + 1) * sizeof *chunk, index->seed);
 }
 
 /* Find the slot of a chunk, or the free one where it belongs. */
 static struct gcmp_dcp_slot *find_slot(const struct gcmp_dcp_index *index, const uint64_t *chunk,
-                                       unsigned ndim, uint32_t *half) {
-    uint64_t hash = hash_chunk(index, chunk, ndim);
-    *half = (uint32_t)(hash >> 32);
-    for (size_t at = (size_t)hash & index->slot_mask;; at = (at + 1) & index->slot_mask) {
-        struct gcmp_dcp_slot *slot = &index->slots[at];
-        if (slot->entry == 0) {
-            return slot;
+                                       unsigned ndim, uint32_t hash) {
+    struct gcmp_dcp_slot *region = index->regions[chunk[0]];
+    size_t mask = region_slots(index->entry_counts[chunk[0]]) - 1;
+    for (size_t at = hash & mask;; at = (at + 1) & mask) {
+        if (region[at].entry == 0) {
+            return &region[at];
         }
-        const struct gcmp_dcp_entry *entry = &index->entries[slot->entry - 1];
-        if (slot->hash == *half && entry->ndim == ndim &&
+        const struct gcmp_dcp_entry *entry = &index->entries[region[at].entry - 1];
+        if (region[at].hash == hash && entry->ndim == ndim &&
             memcmp(entry->chunk, chunk, (ndim + 1) * sizeof *chunk) == 0) {
-            return slot;
+            return &region[at];
         }
     }
 }
 
-/* Make the tables for `count` entries, at most half full. The seed keeps a file from choosing
- * chunks that collide. */
-static bool alloc_entries(struct gcmp_dcp_index *index, size_t count) {
-    size_t slots = 2;
-    while (slots < 2 * count) {
-        slots *= 2;
-    }
-    index->slot_mask = slots - 1;
-    index->entries = gcmp_arena_alloc(&index->arena, count, sizeof *index->entries);
-    index->slots = gcmp_arena_alloc(&index->arena, slots, sizeof *index->slots);
-    if (getrandom(&index->seed, sizeof index->seed, GRND_NONBLOCK) < 0) {
-        index->seed = (uint64_t)(uintptr_t)index; /* early boot: the address has to do */
-    }
-    return index->entries != NULL && index->slots != NULL;
-}
-
-enum { NOT_LISTED = GRADCMP_MAX_NDIM + 1 };
-
-/* Read a MetadataIndex: the number of its tensor, and the offsets (absent for byte objects). Where
- * the tensor is not listed, *ndim is NOT_LISTED: a checkpoint from which tensors were taken away
- * keeps their entries. */
+/* Read a MetadataIndex into an entry: the number of its tensor, and the offsets (absent for byte
+ * objects). Entries of tensors that are not listed are left out: a checkpoint from which tensors
+ * were taken away keeps them. */
 static enum gradcmp_status read_key(struct gcmp_dcp_index *index, const struct gcmp_node *node,
-                                    uint64_t *chunk, unsigned *ndim, struct gradcmp_error *error) {
+                                    struct gcmp_dcp_entry *entry, struct gradcmp_error *error) {
+    uint64_t chunk[GRADCMP_MAX_NDIM + 1];
+    unsigned ndim = 0;
     size_t bytes, tensor;
     gcmp_dcp_read_fields(&index->key_fields, node);
     const struct gcmp_node *offset = index->key_fields.values[1];
     const char *text = key_text(index->key_fields.values[0], &bytes);
-    *ndim = NOT_LISTED;
     if (text == NULL) {
         GCMP_DCP_FAIL_NODE(index, node, error, GRADCMP_ERROR_CORRUPT,
                            "expected a MetadataIndex as a key of storage_data, found %.200s",
@@ -211,59 +206,92 @@ static enum gradcmp_status read_key(struct gcmp_dcp_index *index, const struct g
     if (!gcmp_map_find(&index->tensor_index, text, bytes, &tensor)) {
         return GRADCMP_OK;
     }
-    *ndim = 0;
-    chunk[0] = tensor;
     if (offset != NULL && offset->kind != GCMP_NODE_NONE &&
-        !gcmp_node_sizes(offset, chunk + 1, GRADCMP_MAX_NDIM, ndim)) {
+        !gcmp_node_sizes(offset, chunk + 1, GRADCMP_MAX_NDIM, &ndim)) {
         GCMP_DCP_FAIL_NODE(index, node, error, GRADCMP_ERROR_CORRUPT,
                            "\"%.200s\": the offset of an entry of storage_data is no list of sizes",
                            text);
     }
-    return GRADCMP_OK;
-}
-
-/* Add one entry under its chunk, which is copied. */
-static enum gradcmp_status add_entry(struct gcmp_dcp_index *index, size_t number,
-                                     const struct gcmp_node *node, const uint64_t *chunk,
-                                     struct gradcmp_error *error) {
-    struct gcmp_dcp_entry *entry = &index->entries[number];
-    uint32_t half;
-    struct gcmp_dcp_slot *slot = find_slot(index, chunk, entry->ndim, &half);
-    if (slot->entry != 0) {
-        return fail_twice(index, node, "storage_data", error);
-    }
-    uint64_t *copy = gcmp_arena_alloc(&index->arena, entry->ndim + 1U, sizeof *copy);
-    if (copy == NULL) {
+    chunk[0] = tensor;
+    entry->ndim = (uint8_t)ndim;
+    entry->hash = hash_chunk(index, chunk, ndim);
+    entry->chunk = gcmp_arena_alloc(&index->arena, ndim + 1, sizeof *chunk);
+    if (entry->chunk == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    memcpy(copy, chunk, (entry->ndim + 1U) * sizeof *copy);
-    entry->chunk = copy;
-    *slot = (struct gcmp_dcp_slot){half, (uint32_t)number + 1};
-    index->entry_counts[chunk[0]]++;
+    memcpy(entry->chunk, chunk, (ndim + 1) * sizeof *chunk);
+    index->entry_counts[tensor]++;
     return GRADCMP_OK;
 }
 
-/* Index the pairs MetadataIndex -> _StorageInfo. */
+/* Give each tensor its region. */
+static enum gradcmp_status make_regions(struct gcmp_dcp_index *index, struct gradcmp_error *error) {
+    size_t count = gcmp_node_count(index->tensors), total = 0;
+    for (size_t i = 0; i < count; i++) {
+        total += region_slots(index->entry_counts[i]);
+    }
+    struct gcmp_dcp_slot *slots = gcmp_arena_alloc(&index->arena, total, sizeof *slots);
+    index->regions = gcmp_arena_alloc(&index->arena, count, sizeof(struct gcmp_dcp_slot *));
+    if (slots == NULL || index->regions == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        index->regions[i] = slots;
+        slots += region_slots(index->entry_counts[i]);
+    }
+    return GRADCMP_OK;
+}
+
+/* Ask for the slot of an entry that will be needed soon. */
+static void prefetch_slot(const struct gcmp_dcp_index *index, const struct gcmp_dcp_entry *entry) {
+    if (entry->chunk != NULL) {
+        size_t mask = region_slots(index->entry_counts[entry->chunk[0]]) - 1;
+        __builtin_prefetch(&index->regions[entry->chunk[0]][entry->hash & mask], 1);
+    }
+}
+
+/* Put every entry into its slot. Ranks write in turn, so neighbours go to different regions. */
+static enum gradcmp_status fill_slots(struct gcmp_dcp_index *index, const struct gcmp_node *storage,
+                                      size_t count, struct gradcmp_error *error) {
+    for (size_t i = 0; i < count; i++) {
+        struct gcmp_dcp_entry *entry = &index->entries[i];
+        if (count - i > PREFETCH_DISTANCE) {
+            prefetch_slot(index, entry + PREFETCH_DISTANCE);
+        }
+        if (entry->chunk == NULL) {
+            continue;
+        }
+        struct gcmp_dcp_slot *slot = find_slot(index, entry->chunk, entry->ndim, entry->hash);
+        if (slot->entry != 0) {
+            const struct gcmp_node *key = NULL, *info = NULL;
+            (void)gcmp_node_pair(storage, i, &key, &info);
+            return fail_twice(index, key, "storage_data", error);
+        }
+        *slot = (struct gcmp_dcp_slot){entry->hash, (uint32_t)i + 1};
+    }
+    return GRADCMP_OK;
+}
+
+/* Index the pairs MetadataIndex -> _StorageInfo. The hash is seeded, so that a file cannot choose
+ * chunks that collide. */
 static enum gradcmp_status index_storage(struct gcmp_dcp_index *index,
                                          const struct gcmp_node *storage,
                                          struct gradcmp_error *error) {
     size_t count = gcmp_node_count(storage); /* below 2^31, as the file's bytes are */
-    if (!alloc_entries(index, count)) {
+    index->entries = gcmp_arena_alloc(&index->arena, count, sizeof *index->entries);
+    if (index->entries == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    for (size_t i = 0; i < count; i++) {
-        uint64_t chunk[GRADCMP_MAX_NDIM + 1];
-        unsigned ndim;
-        const struct gcmp_node *key = NULL, *info = NULL;
-        (void)gcmp_node_pair(storage, i, &key, &info); /* a dict has as many as it counts */
-        GCMP_TRY(read_key(index, key, chunk, &ndim, error));
-        if (ndim != NOT_LISTED) {
-            index->entries[i].info = info;
-            index->entries[i].ndim = (uint8_t)ndim;
-            GCMP_TRY(add_entry(index, i, key, chunk, error));
-        }
+    if (getrandom(&index->seed, sizeof index->seed, GRND_NONBLOCK) < 0) {
+        index->seed = (uint64_t)(uintptr_t)index; /* early boot: the address has to do */
     }
-    return GRADCMP_OK;
+    for (size_t i = 0; i < count; i++) {
+        const struct gcmp_node *key = NULL;
+        (void)gcmp_node_pair(storage, i, &key, &index->entries[i].info);
+        GCMP_TRY(read_key(index, key, &index->entries[i], error));
+    }
+    GCMP_TRY(make_regions(index, error));
+    return fill_slots(index, storage, count, error);
 }
 
 /* Spread a dict {key: value} over an array that goes with state_dict_metadata. With `field`, the
@@ -333,9 +361,9 @@ void gcmp_dcp_index_free(struct gcmp_dcp_index *index) {
 struct gcmp_dcp_entry *gcmp_dcp_index_find(const struct gcmp_dcp_index *index, size_t tensor,
                                            unsigned ndim, const uint64_t *offsets) {
     uint64_t chunk[GRADCMP_MAX_NDIM + 1];
-    uint32_t half;
     chunk[0] = tensor;
     memcpy(chunk + 1, offsets, ndim * sizeof *chunk);
-    const struct gcmp_dcp_slot *slot = find_slot(index, chunk, ndim, &half);
+    const struct gcmp_dcp_slot *slot =
+        find_slot(index, chunk, ndim, hash_chunk(index, chunk, ndim));
     return slot->entry == 0 ? NULL : &index->entries[slot->entry - 1];
 }

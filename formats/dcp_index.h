@@ -11,9 +11,10 @@
 /* An entry of storage_data. */
 struct gcmp_dcp_entry {
     const struct gcmp_node *info; /* _StorageInfo */
-    const uint64_t *chunk;        /* number of the tensor, then `ndim` offsets */
-    uint8_t ndim;                 /* 0 for byte objects too */
-    bool used;                    /* for the user of the index; false at first */
+    uint64_t *chunk; /* number of the tensor, then `ndim` offsets; NULL: tensor not listed */
+    uint32_t hash;
+    uint8_t ndim; /* 0 for byte objects too */
+    bool used;    /* for the user of the index; false at first */
 };
 
 /* Several attributes at once, for objects that number millions. Pickles write an attribute's name
@@ -32,8 +33,7 @@ struct gcmp_dcp_index {
     const struct gcmp_node *tensors; /* state_dict_metadata: {key: metadata}, keys without NUL */
     struct gcmp_map tensor_index;    /* key -> pair number in `tensors` */
     struct gcmp_dcp_entry *entries;
-    struct gcmp_dcp_slot *slots; /* hash table of the entries by their chunks */
-    size_t slot_mask;
+    struct gcmp_dcp_slot **regions; /* of each tensor: hash table of its entries by their chunks */
     uint64_t seed;
     struct gcmp_dcp_fields key_fields; /* fqn, offset */
     /* One item for each pair of `tensors`: */
