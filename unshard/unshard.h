@@ -24,6 +24,16 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_unshard(const struct gradcmp_catalogue
                                                   struct gradcmp_error *error);
 void gcmp_model_free(struct gradcmp_model *model);
 
+/* Make the parameters of a state that is stored in buckets (GRADCMP_LAYOUT_BUCKET), as gcmp_unshard
+ * does for others: where each lies is rebuilt from the weights of the same catalogue and proved by
+ * the sizes and edges of the buckets. What every tensor-parallel rank holds is kept as copies.
+ * UNSUPPORTED, naming the flag that saves a readable checkpoint, where no order of the parameters
+ * fits, or several do. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_unshard_buckets(const struct gradcmp_catalogue *catalogue, const char *state,
+                     const struct gcmp_unshard_options *options, struct gradcmp_model *model,
+                     struct gradcmp_error *error);
+
 /* Check, from the names alone, that no parameter has lost one of several states: one with only
  * `exp_avg` or only `exp_avg_sq`, where others have both, is CORRUPT and named. A parameter without
  * any state received no gradient, which is legal. */

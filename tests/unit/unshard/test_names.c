@@ -145,6 +145,17 @@ static void test_names__a_prefix_that_tells_tensors_apart_stays(void **state) {
     gcmp_model_free(&model);
 }
 
+static void test_names__a_name_twice_does_not_keep_its_prefix(void **state) {
+    struct hand *hand = *state;
+    size_t first = HAND_TENSOR(hand, "exp_avg", "module.w", 4);
+    size_t second = HAND_TENSOR(hand, "exp_avg", "module.w", 4); /* of chained optimizers */
+    hand_piece(hand, first, DIMS(0), DIMS(1));
+    hand_piece(hand, second, DIMS(1), DIMS(3));
+    struct gradcmp_model model = hand_unshard(hand, "exp_avg");
+    ASSERT_NAMES(&model, "w");
+    gcmp_model_free(&model);
+}
+
 static void test_names__a_prefix_in_one_state_only_comes_off(void **state) {
     struct hand *hand = *state;
     HAND_WHOLE(hand, "param", "model.norm.weight", 4);
@@ -307,6 +318,7 @@ int main(void) {
         TEST(test_names__absurd_layers_are_refused),
         TEST(test_names__wrappers_come_off),
         TEST(test_names__a_prefix_that_tells_tensors_apart_stays),
+        TEST(test_names__a_name_twice_does_not_keep_its_prefix),
         TEST(test_names__a_prefix_in_one_state_only_comes_off),
         TEST(test_names__fused_norms_have_one_name),
         TEST(test_names__fused_norms_of_stacked_and_expert_layers),

@@ -1,0 +1,482 @@
+/* Fits parameters into buckets.
+ *
+ * Megatron lays a chunk's parameters out in reverse order of registration, each at the next
+ * multiple of 64 elements, and closes a bucket behind a parameter (or, before a shared embedding,
+ * at the next multiple of 64); megatron-core, distributed/param_and_grad_buffer.py. Pieces are made
+ * for each parameter and each gap, so all their ends are edges of pieces. */
+#include "unshard/bucket_fit.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/catalogue.h"
+
+enum { ALIGN_ELEMS = 64 };
+
+/* Buffers that hold the same parameters: of one optimizer and type of weights. They are sorted by
+ * chunk, then group; groups count tensor-parallel ranks first, then expert-parallel ranks (of
+ * experts only), then stages of the pipeline. */
+struct stream {
+    const struct gcmp_buffer *buffers;
+    size_t buffer_count;
+    enum gradcmp_dtype dtype; /* of its parameters; NONE: any */
+    bool has_dense, has_experts;
+    uint32_t ranks, expert_ranks, stages; /* groups = ranks * expert_ranks * stages */
+};
+
+static uint32_t at_least_one(uint32_t degree) {
+    return degree == 0 ? 1 : degree;
+}
+
+/* Boxes of a weight must be rows of it, or columns, or the like: cut along one axis. */
+static bool cut_axis(const struct gradcmp_parameter *weight, unsigned *axis) {
+    unsigned cut = 0, count = 0;
+    for (unsigned d = 0; d < weight->ndim; d++) {
+        bool is_cut = false;
+        for (size_t i = 0; i < weight->slab_count; i++) {
+            is_cut = is_cut || weight->slabs[i].extent[d] != weight->shape[d];
+        }
+        cut = is_cut ? d : cut;
+        count += is_cut;
+    }
+    *axis = cut;
+    return count <= 1;
+}
+
+/* True where boxes that follow each other along an axis follow each other in memory as well. */
+static bool is_outermost(const struct gradcmp_parameter *weight, unsigned axis) {
+    unsigned d = 0;
+    while (d < axis && weight->shape[d] == 1) {
+        d++;
+    }
+    return d == axis;
+}
+
+/* Read from the boxes of a weight how `ranks` hold it: one box is on all; of k * ranks boxes, rank
+ * r has boxes r, r + ranks, ... (the halves of a gated weight are cut each for itself). */
+static bool read_cut(const struct gradcmp_parameter *weight, uint32_t ranks,
+                     struct gcmp_cut_weight *cut) {
+    unsigned axis;
+    *cut = (struct gcmp_cut_weight){1, (uint32_t)weight->slab_count};
+    if (weight->copy_count != 1 || !cut_axis(weight, &axis)) {
+        return false;
+    }
+    if (weight->slab_count > 1) {
+        *cut = (struct gcmp_cut_weight){ranks, (uint32_t)weight->slab_count / ranks};
+    }
+    return weight->slab_count % cut->ranks == 0 && (cut->parts <= 1 || is_outermost(weight, axis));
+}
+
+/* Elements of a parameter that one rank holds. */
+static uint64_t local_elems(const struct gcmp_fit *fit, const struct gcmp_registered *entry,
+                            uint32_t rank) {
+    const struct gradcmp_parameter *weight = entry->parameter;
+    const struct gcmp_cut_weight *cut = &fit->cuts[entry->index];
+    uint64_t elems = 0;
+    for (uint32_t part = 0; part < cut->parts; part++) {
+        size_t box = (size_t)part * cut->ranks + (cut->ranks > 1 ? rank : 0);
+        uint64_t box_elems = 1;
+        for (unsigned d = 0; d < weight->ndim; d++) {
+            box_elems *= weight->slabs[box].extent[d];
+        }
+        elems += box_elems;
+    }
+    return elems;
+}
+
+/* A walk through the buckets of one buffer. */
+struct cursor {
+    const struct gcmp_buffer *buffer;
+    size_t bucket;
+    uint64_t reached; /* end of the parameter before */
+};
+
+static uint64_t align(uint64_t elem) {
+    return (elem + ALIGN_ELEMS - 1) / ALIGN_ELEMS * ALIGN_ELEMS;
+}
+
+/* True where nothing but padding is left of the bucket. */
+static bool is_full(const struct cursor *cursor) {
+    uint64_t size = cursor->buffer->buckets[cursor->bucket].stored->shape[0];
+    return cursor->reached == size || align(cursor->reached) == size;
+}
+
+/* Find the place of the next parameter. */
+static bool advance(struct cursor *cursor, uint64_t elems, uint64_t *start) {
+    const struct gcmp_bucket *bucket = &cursor->buffer->buckets[cursor->bucket];
+    *start = align(cursor->reached);
+    if (*start + elems > bucket->stored->shape[0]) {
+        if (!is_full(cursor) || ++cursor->bucket == cursor->buffer->count) {
+            return false;
+        }
+        bucket++;
+        cursor->reached = *start = 0;
+    }
+    bool fits = elems <= bucket->stored->shape[0] - *start &&
+                gcmp_bucket_has_edge(bucket, *start) &&
+                gcmp_bucket_has_edge(bucket, *start + elems);
+    cursor->reached = *start + elems;
+    return fits;
+}
+
+/* What one buffer is to hold: entries order[from .. to) that belong to its stream and experts. */
+struct share {
+    const struct stream *stream;
+    size_t from, to;
+    int64_t first_expert, last_expert; /* of the share, the last one excluded */
+    uint32_t rank, stage;
+    const struct gcmp_registered *tied; /* once more, behind the others; NULL: not */
+};
+
+static bool belongs(const struct share *share, const struct gcmp_registered *entry) {
+    const struct stream *stream = share->stream;
+    if (stream->dtype != GRADCMP_DTYPE_NONE &&
+        (enum gradcmp_dtype)entry->parameter->dtype != stream->dtype) {
+        return false;
+    }
+    return entry->expert < 0 ? stream->has_dense
+                             : stream->has_experts && entry->expert >= share->first_expert &&
+                                   entry->expert < share->last_expert;
+}
+
+static void record(struct gcmp_fit *fit, const struct share *share, struct gcmp_placed placed) {
+    placed.rank = share->rank;
+    placed.stage = share->stage;
+    fit->placed[fit->placed_count++] = placed;
+}
+
+/* Lay a share out in a buffer, last entry first; with `keep`, record where each is. */
+static bool lay_out(struct gcmp_fit *fit, const struct gcmp_buffer *buffer,
+                    const struct share *share, bool keep) {
+    struct cursor cursor = {buffer, 0, 0};
+    size_t steps = share->to - share->from + (share->tied != NULL ? 1u : 0u);
+    size_t first_bucket = (size_t)(buffer->buckets - fit->set->buckets);
+    for (size_t step = 0; step < steps; step++) {
+        bool is_tied = share->tied != NULL && step == 0;
+        const struct gcmp_registered *entry =
+            is_tied ? share->tied : &fit->order[share->from + (steps - 1 - step)];
+        uint64_t start, elems = local_elems(fit, entry, share->rank);
+        if ((!is_tied && !belongs(share, entry)) || elems == 0) {
+            continue;
+        }
+        if (!advance(&cursor, elems, &start)) {
+            return false;
+        }
+        if (keep) {
+            record(fit, share,
+                   (struct gcmp_placed){.start = start,
+                                        .parameter = (uint32_t)entry->index,
+                                        .bucket = (uint32_t)(first_bucket + cursor.bucket),
+                                        .repeat = is_tied});
+        }
+    }
+    return cursor.bucket + 1 == buffer->count && is_full(&cursor);
+}
+
+/* Stages of a stream, the model's chunks one after another. */
+static size_t stage_count(const struct stream *stream) {
+    size_t groups = (size_t)stream->ranks * stream->expert_ranks * stream->stages;
+    return stream->buffer_count / groups * stream->stages;
+}
+
+/* Experts are spread evenly over their ranks, in order. */
+static void share_experts(const struct gcmp_fit *fit, uint32_t expert_rank, struct share *share) {
+    int64_t experts = 0;
+    for (size_t i = 0; i < fit->weights->count; i++) {
+        experts = fit->order[i].expert >= experts ? fit->order[i].expert + 1 : experts;
+    }
+    int64_t each = experts / share->stream->expert_ranks;
+    share->first_expert = each * expert_rank;
+    share->last_expert = share->first_expert + each;
+}
+
+/* Lay entries order[from .. to) out in all buffers of a stage. `probe`: only the first, keep
+ * nothing.
+ */
+static bool lay_out_stage(struct gcmp_fit *fit, struct share share, size_t stage, bool probe) {
+    const struct stream *stream = share.stream;
+    size_t groups = (size_t)stream->ranks * stream->expert_ranks * stream->stages;
+    const struct gcmp_buffer *chunk = stream->buffers + stage / stream->stages * groups;
+    share.stage = (uint32_t)(stage % stream->stages);
+    for (uint32_t expert_rank = 0; expert_rank < stream->expert_ranks; expert_rank++) {
+        share_experts(fit, expert_rank, &share);
+        for (share.rank = 0; share.rank < stream->ranks; share.rank++) {
+            size_t group =
+                ((size_t)share.stage * stream->expert_ranks + expert_rank) * stream->ranks +
+                share.rank;
+            if (!lay_out(fit, &chunk[group], &share, !probe)) {
+                fit->where = chunk[group].buckets[0].stored->key;
+                return false;
+            }
+            if (probe) {
+                return true;
+            }
+        }
+    }
+    return true;
+}
+
+/* The embedding, where no output layer is stored: the last stage holds it once more. */
+static const struct gcmp_registered *find_tied(const struct gcmp_fit *fit) {
+    const struct gcmp_registered *embedding = NULL;
+    for (size_t i = 0; i < fit->weights->count; i++) {
+        if (strcmp(fit->order[i].parameter->name, "output_layer.weight") == 0) {
+            return NULL;
+        }
+        if (strcmp(fit->order[i].parameter->name, "embedding.word_embeddings.weight") == 0) {
+            embedding = &fit->order[i];
+        }
+    }
+    return embedding;
+}
+
+/* Give each stage the next run of layers that fills its buffers. */
+static bool fit_stream(struct gcmp_fit *fit, const struct stream *stream) {
+    size_t from = 0, stages = stage_count(stream), count = fit->weights->count;
+    for (size_t stage = 0; stage < stages; stage++) {
+        struct share share = {.stream = stream, .from = from};
+        bool is_last = stage + 1 == stages, found = false;
+        for (share.to = is_last ? count : from + 1; share.to <= count && !found; share.to++) {
+            bool is_boundary =
+                share.to == count || fit->order[share.to].layer != fit->order[share.to - 1].layer;
+            if (!is_boundary) {
+                continue;
+            }
+            found = lay_out_stage(fit, share, stage, true);
+            if (!found && is_last && stages > 1 && stream->has_dense) {
+                share.tied = find_tied(fit);
+                found = share.tied != NULL && lay_out_stage(fit, share, stage, true);
+            }
+            from = share.to;
+        }
+        share.to = from;
+        if (!found || !lay_out_stage(fit, share, stage, false)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Streams of a set: one for each optimizer, or one for each type of weights in it. */
+struct streams {
+    struct stream list[8];
+    size_t count, chains;
+};
+
+static bool starts_stream(const struct gcmp_buffer *buffers, size_t i) {
+    return i == 0 || buffers[i - 1].buckets->chain != buffers[i].buckets->chain ||
+           buffers[i - 1].buckets->dtype != buffers[i].buckets->dtype;
+}
+
+static bool collect_streams(const struct gcmp_bucket_set *set, struct streams *streams) {
+    *streams = (struct streams){.count = 0};
+    for (size_t i = 0; i < set->buffer_count; i++) {
+        if (starts_stream(set->buffers, i)) {
+            if (streams->count == sizeof streams->list / sizeof streams->list[0]) {
+                return false;
+            }
+            struct stream *stream = &streams->list[streams->count++];
+            *stream = (struct stream){.buffers = &set->buffers[i]};
+            stream->dtype = set->buffers[i].buckets->dtype;
+            streams->chains +=
+                i == 0 || set->buffers[i - 1].buckets->chain != set->buffers[i].buckets->chain;
+        }
+        streams->list[streams->count - 1].buffer_count++;
+    }
+    return streams->count > 0 && streams->chains <= 2;
+}
+
+/* Each chunk must have every group once. */
+static bool has_all_groups(const struct stream *stream) {
+    size_t groups = (size_t)stream->ranks * stream->expert_ranks * stream->stages;
+    bool complete = stream->buffer_count % groups == 0;
+    for (size_t i = 0; i < stream->buffer_count && complete; i++) {
+        complete = stream->buffers[i].buckets->group == (int64_t)(i % groups) &&
+                   stream->buffers[i].buckets->chunk ==
+                       stream->buffers[i / groups * groups].buckets->chunk;
+    }
+    return complete;
+}
+
+/* Of two chained optimizers the first has the dense weights, the second the experts; one has both.
+ */
+static bool describe_streams(const struct gcmp_fit *fit, struct streams *streams) {
+    const struct gradcmp_parallel *parallel = &fit->catalogue->parallel;
+    int64_t first_chain = streams->list[0].buffers->buckets->chain;
+    bool complete = true;
+    for (size_t i = 0; i < streams->count; i++) {
+        struct stream *stream = &streams->list[i];
+        bool is_first = stream->buffers->buckets->chain == first_chain;
+        bool is_only = streams->chains == 1;
+        bool is_expert = !is_first;
+        stream->has_dense = is_first;
+        stream->has_experts = is_only || is_expert;
+        stream->stages = at_least_one(parallel->pp);
+        stream->expert_ranks = is_expert ? at_least_one(parallel->ep) : 1;
+        stream->ranks =
+            is_expert && parallel->etp != 0 ? parallel->etp : at_least_one(parallel->tp);
+        complete = complete && has_all_groups(stream);
+    }
+    if (streams->count == streams->chains) { /* one type each: no weight is of another's */
+        for (size_t i = 0; i < streams->count; i++) {
+            streams->list[i].dtype = GRADCMP_DTYPE_NONE;
+        }
+    }
+    return complete;
+}
+
+static bool read_cuts(struct gcmp_fit *fit, struct gradcmp_error *error) {
+    const struct gradcmp_parallel *parallel = &fit->catalogue->parallel;
+    uint32_t tp = at_least_one(parallel->tp), etp = parallel->etp == 0 ? tp : parallel->etp;
+    for (size_t i = 0; i < fit->weights->count; i++) {
+        const struct gradcmp_parameter *weight = &fit->weights->parameters[i];
+        bool is_expert = strstr(weight->name, ".experts.") != NULL;
+        if (!read_cut(weight, is_expert ? etp : tp, &fit->cuts[i])) {
+            gcmp_error_set(error, GRADCMP_ERROR_UNSUPPORTED, NULL, GRADCMP_NO_OFFSET,
+                           "%s: its %zu pieces do not tell how %u ranks hold it", weight->name,
+                           weight->slab_count, is_expert ? etp : tp);
+            return false;
+        }
+    }
+    return true;
+}
+
+static int compare_placed(const void *left, const void *right) {
+    const struct gcmp_placed *a = left, *b = right;
+    const uint64_t keys_a[] = {a->parameter, a->repeat, a->rank, a->stage, a->bucket, a->start};
+    const uint64_t keys_b[] = {b->parameter, b->repeat, b->rank, b->stage, b->bucket, b->start};
+    for (size_t i = 0; i < 6; i++) {
+        if (keys_a[i] != keys_b[i]) {
+            return keys_a[i] < keys_b[i] ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
+static bool is_same(const struct gcmp_placed *a, const struct gcmp_placed *b, size_t count) {
+    size_t i = 0;
+    while (i < count && compare_placed(&a[i], &b[i]) == 0) {
+        i++;
+    }
+    return i == count;
+}
+
+/* Whether the run's arguments contradict an order of registration. */
+static bool is_denied(const struct gradcmp_catalogue *catalogue, struct gcmp_modules modules) {
+    const struct gradcmp_setting *impl = gcmp_catalogue_setting(catalogue, "transformer_impl");
+    const struct gradcmp_setting *grouped = gcmp_catalogue_setting(catalogue, "moe_grouped_gemm");
+    bool knows_impl = impl != NULL && impl->kind == GRADCMP_SETTING_TEXT;
+    bool knows_grouped = grouped != NULL && grouped->kind == GRADCMP_SETTING_BOOL;
+    return (knows_impl && (strcmp(impl->text, "local") != 0) != modules.norms_are_fused) ||
+           (knows_grouped && (grouped->integer != 0) != modules.experts_are_grouped);
+}
+
+/* Orders that fit: the placements of the best so far. */
+struct choice {
+    struct gcmp_placed *placed;
+    size_t count;
+    bool is_denied, is_ambiguous;
+};
+
+/* Take an order that fits, unless a better one is known. Frees nothing of `fit`. */
+static bool choose(struct gcmp_fit *fit, bool denied, struct choice *choice) {
+    qsort(fit->placed, fit->placed_count, sizeof *fit->placed, compare_placed);
+    bool is_first = choice->placed == NULL;
+    if (!is_first && choice->count == fit->placed_count &&
+        is_same(choice->placed, fit->placed, fit->placed_count)) {
+        choice->is_denied = choice->is_denied && denied;
+        return true;
+    }
+    if (!is_first && choice->is_denied == denied) {
+        choice->is_ambiguous = true;
+        return true;
+    }
+    if (is_first || choice->is_denied) {
+        size_t bytes = fit->placed_count * sizeof *fit->placed;
+        struct gcmp_placed *copy = malloc(bytes == 0 ? 1 : bytes);
+        if (copy == NULL) {
+            return false;
+        }
+        memcpy(copy, fit->placed, bytes);
+        free(choice->placed);
+        *choice = (struct choice){copy, fit->placed_count, denied, false};
+    }
+    return true;
+}
+
+static enum gradcmp_status try_orders(struct gcmp_fit *fit, const struct streams *streams,
+                                      struct choice *choice, struct gradcmp_error *error) {
+    for (unsigned i = 0; i < 4; i++) {
+        struct gcmp_modules modules = {(i & 1) != 0, (i & 2) != 0};
+        bool fits = true;
+        gcmp_registration_order(fit->weights, modules, fit->order);
+        fit->placed_count = 0;
+        for (size_t s = 0; s < streams->count && fits; s++) {
+            fits = fit_stream(fit, &streams->list[s]);
+        }
+        if (fits && !choose(fit, is_denied(fit->catalogue, modules), choice)) {
+            GCMP_FAIL_MEMORY(error);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status refuse(const struct gcmp_fit *fit, const char *why,
+                                  struct gradcmp_error *error) {
+    const struct gcmp_bucket *first = fit->set->buckets;
+    GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
+              "%s: %s; save with --dist-ckpt-optim-fully-reshardable",
+              fit->where != NULL ? fit->where : first->stored->key, why);
+}
+
+static enum gradcmp_status make_room(struct gcmp_fit *fit, struct gradcmp_error *error) {
+    for (size_t i = 0; i < fit->set->bucket_count; i++) {
+        fit->placed_capacity += fit->set->buckets[i].piece_count; /* each begins with an edge */
+    }
+    fit->cuts = calloc(fit->weights->count + 1, sizeof *fit->cuts);
+    fit->order = calloc(fit->weights->count + 1, sizeof *fit->order);
+    fit->placed = calloc(fit->placed_capacity + 1, sizeof *fit->placed);
+    if (fit->cuts == NULL || fit->order == NULL || fit->placed == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_fit_make(const struct gradcmp_catalogue *catalogue,
+                                  const struct gradcmp_model *weights,
+                                  const struct gcmp_bucket_set *set, struct gcmp_fit *fit,
+                                  struct gradcmp_error *error) {
+    struct streams streams;
+    *fit = (struct gcmp_fit){.catalogue = catalogue, .weights = weights, .set = set};
+    GCMP_TRY(make_room(fit, error));
+    if (catalogue->parallel.tp == 0 || catalogue->parallel.pp == 0) {
+        return refuse(fit, "the sizes of the parallel groups are not known", error);
+    }
+    if (!collect_streams(set, &streams) || !describe_streams(fit, &streams)) {
+        return refuse(fit, "the buckets are not one set for each parallel rank", error);
+    }
+    if (!read_cuts(fit, error)) {
+        return GRADCMP_ERROR_UNSUPPORTED;
+    }
+    struct choice choice = {NULL, 0, false, false};
+    enum gradcmp_status status = try_orders(fit, &streams, &choice, error);
+    free(fit->placed);
+    fit->placed = choice.placed;
+    fit->placed_count = choice.count;
+    GCMP_TRY(status);
+    if (choice.placed == NULL) {
+        return refuse(fit, "no order of the model's parameters fills this buffer", error);
+    }
+    fit->where = NULL;
+    return choice.is_ambiguous
+               ? refuse(fit, "several orders of the model's parameters fill the buffers", error)
+               : GRADCMP_OK;
+}
+
+void gcmp_fit_free(struct gcmp_fit *fit) {
+    free(fit->cuts);
+    free(fit->order);
+    free(fit->placed);
+    *fit = (struct gcmp_fit){.catalogue = NULL};
+}
