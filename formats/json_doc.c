@@ -88,18 +88,24 @@ enum gradcmp_status gcmp_json_parse(const struct gcmp_json_text *text, json_t **
                  fault.text);
 }
 
-enum gradcmp_status gcmp_json_slurp(struct gcmp_dir *dir, const char *name, uint64_t limit,
-                                    json_t **root, struct gradcmp_error *error) {
-    char path[sizeof error->path];
-    unsigned char *bytes = NULL;
-    size_t count = 0;
-    *root = NULL;
-    GCMP_TRY(gcmp_dir_slurp(dir, name, limit, &bytes, &count, error));
-    snprintf(path, sizeof path, "%s/%s", gcmp_dir_path(dir), name);
-    struct gcmp_json_text text = {(const char *)bytes, count, path, 0};
-    enum gradcmp_status status = gcmp_json_parse(&text, root, error);
-    free(bytes);
-    return status;
+enum gradcmp_status gcmp_json_open(struct gcmp_dir *dir, const char *name, uint64_t limit,
+                                   struct gcmp_json_file *out, struct gradcmp_error *error) {
+    *out = (struct gcmp_json_file){0};
+    GCMP_TRY(gcmp_dir_slurp(dir, name, limit, &out->bytes, &out->text.count, error));
+    if (asprintf(&out->path, "%s/%s", gcmp_dir_path(dir), name) < 0) {
+        out->path = NULL; /* its content is undefined after a failure */
+        GCMP_FAIL_MEMORY(error);
+    }
+    out->text.bytes = (const char *)out->bytes;
+    out->text.path = out->path;
+    return gcmp_json_parse(&out->text, &out->root, error);
+}
+
+void gcmp_json_close(struct gcmp_json_file *file) {
+    json_decref(file->root);
+    free(file->bytes);
+    free(file->path);
+    *file = (struct gcmp_json_file){0};
 }
 
 uint64_t gcmp_json_place(const struct gcmp_json_text *text, const char *name) {

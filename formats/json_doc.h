@@ -22,10 +22,24 @@ struct gcmp_json_text {
 GRADCMP_MUST_USE enum gradcmp_status gcmp_json_parse(const struct gcmp_json_text *text,
                                                      json_t **root, struct gradcmp_error *error);
 
-/* The same from a whole file of at most `limit` bytes. */
-GRADCMP_MUST_USE enum gradcmp_status gcmp_json_slurp(struct gcmp_dir *dir, const char *name,
-                                                     uint64_t limit, json_t **root,
-                                                     struct gradcmp_error *error);
+/* A whole file with one JSON value, kept with its text for messages. */
+struct gcmp_json_file {
+    struct gcmp_json_text text;
+    json_t *root;
+    unsigned char *bytes; /* owned, with path in the same way */
+    char *path;
+};
+
+/* Read a file of at most `limit` bytes; close it in any case. Errors as above, and IO. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_json_open(struct gcmp_dir *dir, const char *name,
+                                                    uint64_t limit, struct gcmp_json_file *out,
+                                                    struct gradcmp_error *error);
+void gcmp_json_close(struct gcmp_json_file *file);
+
+/* Fail at the place of a member of the file. */
+#define GCMP_JSON_FAIL(file, name, error, code, ...)                                               \
+    GCMP_FAIL_AT((error), (code), (file)->text.path, gcmp_json_place(&(file)->text, (name)),       \
+                 __VA_ARGS__)
 
 /* Where a member's name stands in the text, for messages (it searches): offset of its quote. The
  * text's first byte where it is not found as it is (it may be written with escapes). */

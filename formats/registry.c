@@ -3,9 +3,11 @@
 
 #include "formats/dcp.h"
 #include "formats/safetensors.h"
+#include "formats/zarr.h"
 
 static const struct gradcmp_format *const formats[] = {
     &gcmp_format_torch_dist,
+    &gcmp_format_zarr,
     &gcmp_format_safetensors,
     NULL,
 };

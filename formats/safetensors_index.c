@@ -13,17 +13,17 @@ enum { MAX_INDEX_BYTES = 100000000 };
 struct index {
     struct gradcmp_catalogue *catalogue;
     struct gcmp_st_set *set;
-    struct gcmp_json_text text;
+    struct gcmp_json_file file;
     const json_t *weights; /* tensor -> file */
     struct gradcmp_error *error;
 };
 
 #define FAIL_AT_NAME(index, name, code, ...)                                                       \
-    GCMP_FAIL_AT((index)->error, (code), (index)->text.path,                                       \
-                 gcmp_json_place(&(index)->text, (name)), "safetensors index: " __VA_ARGS__)
+    GCMP_JSON_FAIL(&(index)->file, (name), (index)->error, (code),                                 \
+                   "safetensors index: " __VA_ARGS__)
 
-static enum gradcmp_status find_weights(struct index *index, const json_t *root) {
-    index->weights = json_object_get(root, "weight_map");
+static enum gradcmp_status find_weights(struct index *index) {
+    index->weights = json_object_get(index->file.root, "weight_map");
     if (!json_is_object(index->weights)) {
         FAIL_AT_NAME(index, "weight_map", GRADCMP_ERROR_CORRUPT,
                      "expected an object as weight_map, found %s", gcmp_json_kind(index->weights));
@@ -114,8 +114,8 @@ static enum gradcmp_status check_list(const struct index *index, const struct gc
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status read_root(struct index *index, const json_t *root) {
-    GCMP_TRY(find_weights(index, root));
+static enum gradcmp_status read_index(struct index *index) {
+    GCMP_TRY(find_weights(index));
     GCMP_TRY(open_files(index));
     struct gcmp_map held = GCMP_MAP_INIT;
     enum gradcmp_status status = check_files(index, &held);
@@ -129,19 +129,11 @@ static enum gradcmp_status read_root(struct index *index, const json_t *root) {
 enum gradcmp_status gcmp_st_read_index(struct gradcmp_catalogue *catalogue, const char *name,
                                        struct gcmp_st_set *set, struct gradcmp_error *error) {
     struct index index = {.catalogue = catalogue, .set = set, .error = error};
-    unsigned char *bytes = NULL;
-    char path[sizeof error->path];
-    json_t *root = NULL;
-    GCMP_TRY(
-        gcmp_dir_slurp(catalogue->dir, name, MAX_INDEX_BYTES, &bytes, &index.text.count, error));
-    snprintf(path, sizeof path, "%s/%s", gcmp_dir_path(catalogue->dir), name);
-    index.text.bytes = (const char *)bytes;
-    index.text.path = path;
-    enum gradcmp_status status = gcmp_json_parse(&index.text, &root, error);
+    enum gradcmp_status status =
+        gcmp_json_open(catalogue->dir, name, MAX_INDEX_BYTES, &index.file, error);
     if (status == GRADCMP_OK) {
-        status = read_root(&index, root);
+        status = read_index(&index);
     }
-    json_decref(root);
-    free(bytes);
+    gcmp_json_close(&index.file);
     return status;
 }

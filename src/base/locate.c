@@ -53,6 +53,7 @@ struct folder {
     char **names;
     size_t count;
     bool marked, weak;
+    bool array;            /* of zarr */
     bool shards, metadata; /* *.distcp; .metadata or __<rank>.metadata */
     bool megatron_tracker, deepspeed_tracker;
 };
@@ -124,6 +125,7 @@ static enum gradcmp_status look_into(const struct search *search, const char *na
         folder->marked = folder->marked || matches(entry, marks, sizeof marks / sizeof *marks);
         folder->weak =
             folder->weak || matches(entry, weak_marks, sizeof weak_marks / sizeof *weak_marks);
+        folder->array = folder->array || strcmp(entry, ".zarray") == 0;
         folder->shards = folder->shards || fnmatch("*.distcp", entry, 0) == 0;
         folder->metadata = folder->metadata || strcmp(entry, ".metadata") == 0 ||
                            fnmatch("__*.metadata", entry, 0) == 0;
@@ -266,10 +268,35 @@ static enum gradcmp_status queue_children(struct search *search, const char *nam
     return GRADCMP_OK;
 }
 
+/* Zarr's arrays are folders; those that lie side by side are one checkpoint, of which the folder
+ * around them need not say so. */
+static enum gradcmp_status add_array_parent(struct search *search, const char *array,
+                                            struct gradcmp_error *error) {
+    char *parent = strdup(array);
+    if (parent != NULL) {
+        char *slash = strrchr(parent, '/');
+        *(slash == NULL ? parent : slash) = '\0';
+    }
+    return add_folder(&search->hits, parent, error);
+}
+
+/* True for the other folders of such a checkpoint. */
+static bool is_inside_last_hit(const struct search *search, const char *name) {
+    if (search->hits.count == 0) {
+        return false;
+    }
+    const char *hit = search->hits.names[search->hits.count - 1];
+    size_t length = strlen(hit);
+    return length == 0 || (strncmp(name, hit, length) == 0 && name[length] == '/');
+}
+
 /* Look at one folder: it is a checkpoint, or a tracker in it names one, or one may be below it. */
 static enum gradcmp_status examine(struct search *search, const char *name,
                                    struct gradcmp_error *error) {
     struct folder folder;
+    if (is_inside_last_hit(search, name)) {
+        return GRADCMP_OK;
+    }
     if (++search->visited > MAX_FOLDERS) {
         return fail_at(search, "", GRADCMP_ERROR_LIMIT,
                        "too many folders to search: name the checkpoint itself", error);
@@ -277,7 +304,9 @@ static enum gradcmp_status examine(struct search *search, const char *name,
     GCMP_TRY(look_into(search, name, &folder, error));
     enum gradcmp_status status;
     bool ask_tracker = search->iteration < 0;
-    if (folder.marked) {
+    if (folder.array && name[0] != '\0') {
+        status = add_array_parent(search, name, error);
+    } else if (folder.marked) {
         status = add_folder(&search->hits, strdup(name), error);
     } else if (ask_tracker && folder.megatron_tracker) {
         status = follow_tracker(search, name, MEGATRON_TRACKER, error);

@@ -108,6 +108,7 @@ struct gradcmp_catalogue {
     struct gcmp_dir *dir;     /* owned by the checkpoint */
     const char *layout_name;  /* "fully_sharded_model_space", ..., or NULL */
     const char *writer;       /* "megatron-core", "torch", ..., or NULL */
+    const void *format_data;  /* what the format's resolve() needs, in the arena; or NULL */
 
     struct gradcmp_stored *stored;
     size_t stored_count, stored_capacity;

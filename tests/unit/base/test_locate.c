@@ -215,6 +215,29 @@ static void test_locate__shards_without_metadata_are_unfinished(void **state) {
     expect_found(state, "", -1, "iter_0000001");
 }
 
+static void make_array(const char *temp, const char *name) {
+    char file[300];
+    temp_folder(temp, name);
+    snprintf(file, sizeof file, "%s/.zarray", name);
+    temp_file(temp, file, "{}", 2);
+}
+
+static void test_locate__zarr_arrays_side_by_side_are_one_checkpoint(void **state) {
+    temp_folder(*state, "run");
+    temp_folder(*state, "run/iter_0000003");
+    make_array(*state, "run/iter_0000003/a.weight");
+    make_array(*state, "run/iter_0000003/b.weight");
+    temp_folder(*state, "run/iter_0000003/rng_state");
+    expect_found(state, "run/iter_0000003", -1, "run/iter_0000003");
+    expect_found(state, "run", -1, "run/iter_0000003");
+    expect_found(state, "run", 3, "run/iter_0000003");
+    expect_found(state, "run/iter_0000003/a.weight", -1, "run/iter_0000003/a.weight");
+    temp_folder(*state, "run/iter_0000004");
+    make_array(*state, "run/iter_0000004/a.weight");
+    expect_found(state, "run", 4, "run/iter_0000004");
+    expect_failure(state, "run", -1, GRADCMP_ERROR_USAGE, "several checkpoints");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEMP_TEST(test_locate__checkpoint_itself),
@@ -231,6 +254,7 @@ int main(void) {
         TEMP_TEST(test_locate__nearest_level_decides),
         TEMP_TEST(test_locate__tracker_further_down),
         TEMP_TEST(test_locate__shards_without_metadata_are_unfinished),
+        TEMP_TEST(test_locate__zarr_arrays_side_by_side_are_one_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,23 +102,40 @@ static void test_parse__more_values_than_memory_is_refused(void **state) {
     free(text);
 }
 
-static void test_slurp__file_is_named_in_errors(void **state) {
-    json_t *root;
-    struct gcmp_dir *dir;
+static void check_file_refused(struct gcmp_dir *dir, const char *name, uint64_t limit,
+                               enum gradcmp_status code) {
+    struct gcmp_json_file file;
     struct gradcmp_error error;
+    memset(&error, 0, sizeof error);
+    assert_int_equal(gcmp_json_open(dir, name, limit, &file, &error), code);
+    assert_text_contains(error.path, name);
+    gcmp_json_close(&file);
+}
+
+static void test_open__file_is_named_in_errors(void **state) {
+    struct gcmp_json_file file;
+    struct gcmp_dir *dir;
     temp_file(*state, "good.json", "{\"a\": 1}", 8);
     temp_file(*state, "bad.json", "{\"a\": }", 7);
     assert_int_equal(gcmp_dir_open(*state, &dir, NULL), GRADCMP_OK);
-    assert_int_equal(gcmp_json_slurp(dir, "good.json", 8, &root, NULL), GRADCMP_OK);
-    assert_int_equal(json_integer_value(json_object_get(root, "a")), 1);
-    json_decref(root);
-    assert_int_equal(gcmp_json_slurp(dir, "bad.json", 100, &root, &error), GRADCMP_ERROR_CORRUPT);
-    assert_text_contains(error.path, "/bad.json");
-    assert_int_equal(error.offset_bytes, 7);
-    assert_int_equal(gcmp_json_slurp(dir, "good.json", 7, &root, &error), GRADCMP_ERROR_LIMIT);
-    assert_int_equal(gcmp_json_slurp(dir, "none.json", 7, &root, &error), GRADCMP_ERROR_IO);
-    assert_null(root);
+    assert_int_equal(gcmp_json_open(dir, "good.json", 8, &file, NULL), GRADCMP_OK);
+    assert_int_equal(json_integer_value(json_object_get(file.root, "a")), 1);
+    assert_text_contains(file.text.path, "/good.json");
+    gcmp_json_close(&file);
+    check_file_refused(dir, "bad.json", 100, GRADCMP_ERROR_CORRUPT);
+    check_file_refused(dir, "good.json", 7, GRADCMP_ERROR_LIMIT);
+    check_file_refused(dir, "none.json", 7, GRADCMP_ERROR_IO);
     gcmp_dir_close(dir);
+}
+
+static void test_place__names_are_found_as_whole_strings(void **state) {
+    (void)state;
+    static const char bytes[] = "{\"abc\": \"b\", \"c\": 1}";
+    struct gcmp_json_text text = {bytes, sizeof bytes - 1, "f", BASE};
+    assert_int_equal(gcmp_json_place(&text, "abc"), BASE + 1);
+    assert_int_equal(gcmp_json_place(&text, "c"), BASE + 13);
+    assert_int_equal(gcmp_json_place(&text, "d"), BASE);
+    assert_int_equal(gcmp_json_place(&text, "c\": 1}"), BASE);
 }
 
 static int setup(void **state) {
@@ -138,7 +155,8 @@ int main(void) {
         cmocka_unit_test(test_parse__wrong_text_is_refused_at_its_byte),
         cmocka_unit_test(test_parse__deep_nesting_is_refused),
         cmocka_unit_test(test_parse__more_values_than_memory_is_refused),
-        TEMP_TEST(test_slurp__file_is_named_in_errors),
+        TEMP_TEST(test_open__file_is_named_in_errors),
+        cmocka_unit_test(test_place__names_are_found_as_whole_strings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
