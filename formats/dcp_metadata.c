@@ -62,7 +62,7 @@ struct tensor {
 
 /* Fail at a node of the tensor's metadata; the message begins with the key. */
 #define FAIL_TENSOR(reader, tensor, node, code, ...)                                               \
-    return fail_tensor((reader), (tensor), (node), (code), __VA_ARGS__)
+    return gcmp_failure(fail_tensor((reader), (tensor), (node), (code), __VA_ARGS__))
 
 static enum gradcmp_status fail_tensor(const struct reader *reader, const struct tensor *tensor,
                                        const struct gcmp_node *node, enum gradcmp_status code,
