@@ -115,44 +115,67 @@ static bool agree(uint64_t classic, uint64_t wide, uint64_t saturated) {
     return classic == wide || classic == saturated;
 }
 
-/* Replace the classic numbers by those of the zip64 record, where a locator announces one. */
-static enum gradcmp_status read_end64(const struct gcmp_zip_archive *archive,
-                                      struct end_record *end) {
+/* Look for a zip64 locator in front of the end record; *found tells whether there is one, and *at
+ * where it says the zip64 end record is, in front of it. */
+static enum gradcmp_status read_locator(const struct gcmp_zip_archive *archive, uint64_t end_at,
+                                        bool *found, uint64_t *at) {
     struct gcmp_cursor cursor;
-    uint64_t signature = 0, disk = 0, at = 0, disks = 0;
-    if (end->at < LOCATOR_BYTES) {
+    uint64_t signature = 0, disk = 0, disks = 0;
+    *found = false;
+    if (end_at < LOCATOR_BYTES) {
         return GRADCMP_OK;
     }
-    uint64_t locator_at = end->at - LOCATOR_BYTES;
+    uint64_t locator_at = end_at - LOCATOR_BYTES;
     GCMP_TRY(gcmp_zip_fetch(archive, locator_at, LOCATOR_BYTES, &cursor));
     bool ok = gcmp_read_le(&cursor, 4, &signature) && gcmp_read_le(&cursor, 4, &disk) &&
-              gcmp_read_u64le(&cursor, &at) && gcmp_read_le(&cursor, 4, &disks);
+              gcmp_read_u64le(&cursor, at) && gcmp_read_le(&cursor, 4, &disks);
     if (!ok || signature != LOCATOR_SIGNATURE) {
         return GRADCMP_OK;
     }
-    if (disk != 0 || disks > 1 || at > locator_at || locator_at - at < END64_BYTES_MIN) {
+    *found = true;
+    if (disk != 0 || disks > 1 || *at > locator_at || locator_at - *at < END64_BYTES_MIN) {
         GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, locator_at,
                       "zip64 locator points to byte %llu, outside the archive",
-                      (unsigned long long)at);
+                      (unsigned long long)*at);
     }
-    struct end_record wide = {.at = at};
-    uint64_t bytes = 0;
-    GCMP_TRY(gcmp_zip_fetch(archive, at, END64_BYTES_MIN, &cursor));
-    ok = gcmp_read_le(&cursor, 4, &signature) && gcmp_read_u64le(&cursor, &bytes) &&
-         gcmp_skip(&cursor, 4) && gcmp_read_le(&cursor, 4, &wide.disk) &&
-         gcmp_read_le(&cursor, 4, &wide.directory_disk) &&
-         gcmp_read_u64le(&cursor, &wide.entries_here) && gcmp_read_u64le(&cursor, &wide.entries) &&
-         gcmp_read_u64le(&cursor, &wide.directory_bytes) &&
-         gcmp_read_u64le(&cursor, &wide.directory_at);
-    if (!ok || signature != END64_SIGNATURE || bytes != locator_at - at - 12) {
-        GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, at,
+    return GRADCMP_OK;
+}
+
+/* Read the zip64 end record, which must reach up to its locator. */
+static enum gradcmp_status read_wide(const struct gcmp_zip_archive *archive, uint64_t locator_at,
+                                     struct end_record *wide) {
+    struct gcmp_cursor cursor;
+    uint64_t signature = 0, bytes = 0;
+    GCMP_TRY(gcmp_zip_fetch(archive, wide->at, END64_BYTES_MIN, &cursor));
+    bool ok = gcmp_read_le(&cursor, 4, &signature) && gcmp_read_u64le(&cursor, &bytes) &&
+              gcmp_skip(&cursor, 4) && gcmp_read_le(&cursor, 4, &wide->disk) &&
+              gcmp_read_le(&cursor, 4, &wide->directory_disk) &&
+              gcmp_read_u64le(&cursor, &wide->entries_here) &&
+              gcmp_read_u64le(&cursor, &wide->entries) &&
+              gcmp_read_u64le(&cursor, &wide->directory_bytes) &&
+              gcmp_read_u64le(&cursor, &wide->directory_at);
+    if (!ok || signature != END64_SIGNATURE || bytes != locator_at - wide->at - 12) {
+        GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, wide->at,
                       "no zip64 end record where the locator says");
     }
+    return GRADCMP_OK;
+}
+
+/* Replace the classic numbers by those of the zip64 record, where a locator announces one. */
+static enum gradcmp_status read_end64(const struct gcmp_zip_archive *archive,
+                                      struct end_record *end) {
+    struct end_record wide = {0};
+    bool found;
+    GCMP_TRY(read_locator(archive, end->at, &found, &wide.at));
+    if (!found) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(read_wide(archive, end->at - LOCATOR_BYTES, &wide));
     if (!agree(end->disk, wide.disk, GCMP_ZIP_SATURATED_16) ||
         !agree(end->entries, wide.entries, GCMP_ZIP_SATURATED_16) ||
         !agree(end->directory_bytes, wide.directory_bytes, GCMP_ZIP_SATURATED_32) ||
         !agree(end->directory_at, wide.directory_at, GCMP_ZIP_SATURATED_32)) {
-        GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, at, "the two end records disagree");
+        GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, wide.at, "the two end records disagree");
     }
     *end = wide;
     return GRADCMP_OK;

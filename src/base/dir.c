@@ -428,6 +428,22 @@ enum gradcmp_status gcmp_dir_name_file(const struct gcmp_dir *dir, const char *n
     return GRADCMP_OK;
 }
 
+/* Learn what file a name means now, and put it into the map of names. */
+static enum gradcmp_status identify_file(struct gcmp_dir *dir, struct gcmp_file *file,
+                                         struct gradcmp_error *error) {
+    struct gcmp_opened opened;
+    GCMP_TRY(gcmp_dir_open_regular(dir, file->name, &opened, error));
+    close(opened.fd);
+    file->bytes = (uint64_t)opened.info.st_size;
+    file->device = opened.info.st_dev;
+    file->inode = opened.info.st_ino;
+    if (gcmp_map_add(&dir->names, file->name, strlen(file->name), dir->file_count, NULL) ==
+        GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
 enum gradcmp_status gcmp_dir_add(struct gcmp_dir *dir, const char *name, size_t name_bytes,
                                  uint32_t *file, struct gradcmp_error *error) {
     size_t known;
@@ -443,19 +459,7 @@ enum gradcmp_status gcmp_dir_add(struct gcmp_dir *dir, const char *name, size_t 
     GCMP_TRY(grow_files(dir, error));
     struct gcmp_file added = {.fd = -1};
     GCMP_TRY(gcmp_dir_name_file(dir, name, name_bytes, &added, error));
-    struct gcmp_opened opened;
-    enum gradcmp_status status = gcmp_dir_open_regular(dir, added.name, &opened, error);
-    if (status == GRADCMP_OK) {
-        close(opened.fd);
-        added.bytes = (uint64_t)opened.info.st_size;
-        added.device = opened.info.st_dev;
-        added.inode = opened.info.st_ino;
-        if (gcmp_map_add(&dir->names, added.name, name_bytes, dir->file_count, NULL) ==
-            GCMP_MAP_NO_MEMORY) {
-            status = gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
-                                    "out of memory");
-        }
-    }
+    enum gradcmp_status status = identify_file(dir, &added, error);
     if (status != GRADCMP_OK) {
         free(added.path);
         return status;
