@@ -36,13 +36,8 @@ int cli_run_check(const struct cli_settings *settings) {
     enum gradcmp_status status =
         gradcmp_check(settings->operands, settings->operand_count, &options, &findings, &error);
     cli_progress_end(&progress);
-    if (status == GRADCMP_ERROR_CANCELLED) {
-        cli_complain("interrupted");
-        return 128 + cli_interrupt_signal();
-    }
     if (status != GRADCMP_OK) {
-        cli_complain_error(&error);
-        return CLI_EXIT_TROUBLE;
+        return cli_conclude(status, false, &error);
     }
     for (size_t i = 0; i < settings->operand_count; i++) {
         const struct gradcmp_error *failed = gradcmp_findings_error(findings, i);

@@ -18,8 +18,8 @@ const struct cli_command cli_commands[] = {
      "  gradcmp ls --stats --json - ckpt/tp4/iter_0000001\n",
      cli_run_ls},
     {"check", CLI_CHECK, "CHECKPOINT...",
-     "Look at each CHECKPOINT alone, at any step: do copies agree, are tied weights equal,\n"
-     "are weights their rounded masters, is anything NaN, Inf, all zero or lost?\n"
+     "Look at each CHECKPOINT alone, at any step: do copies agree, are tied weights\n"
+     "equal, are weights their rounded masters, is anything NaN, all zero or lost?\n"
      "Exit status: 0 clean, 1 findings, 2 trouble.\n",
      "Example: the newest iteration of a run\n"
      "  gradcmp check /scratch/run17/checkpoints\n",

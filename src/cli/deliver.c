@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/message.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
@@ -17,6 +18,23 @@ bool cli_deliver_check(const struct cli_settings *settings) {
            cli_file_check(settings->json);
 }
 
+int cli_conclude(enum gradcmp_status status, bool output_failed,
+                 const struct gradcmp_error *error) {
+    if (status == GRADCMP_OK || output_failed) {
+        return CLI_EXIT_CONSISTENT;
+    }
+    if (status == GRADCMP_ERROR_CANCELLED) {
+        cli_complain("interrupted");
+        return 128 + cli_interrupt_signal();
+    }
+    cli_complain_error(error);
+    return CLI_EXIT_TROUBLE;
+}
+
+static int higher(int a, int b) {
+    return a > b ? a : b;
+}
+
 static int deliver_text(const struct cli_document *document, const struct cli_settings *settings,
                         int status) {
     struct gradcmp_text_options text = GRADCMP_TEXT_OPTIONS_INIT;
@@ -28,11 +46,7 @@ static int deliver_text(const struct cli_document *document, const struct cli_se
     text.width = cli_terminal_width();
     enum gradcmp_status written =
         document->text(document->content, &text, cli_stdout_write, NULL, &error);
-    if (written != GRADCMP_OK && written != GRADCMP_ERROR_IO) { /* IO: told when it is closed */
-        cli_complain_error(&error);
-        status = CLI_EXIT_TROUBLE;
-    }
-    return cli_stdout_close(status);
+    return cli_stdout_close(higher(status, cli_conclude(written, cli_stdout_failed(), &error)));
 }
 
 static int deliver_json(const struct cli_document *document, const char *path, int status) {
@@ -41,21 +55,15 @@ static int deliver_json(const struct cli_document *document, const char *path, i
     if (goes_to_stdout(path)) {
         enum gradcmp_status written =
             document->json(document->content, cli_stdout_write, NULL, &error);
-        if (written != GRADCMP_OK && written != GRADCMP_ERROR_IO) {
-            cli_complain_error(&error);
-            status = CLI_EXIT_TROUBLE;
-        }
-        return cli_stdout_close_document(status);
+        return cli_stdout_close_document(
+            higher(status, cli_conclude(written, cli_stdout_failed(), &error)));
     }
     if (!cli_file_open(&file, path)) {
         return CLI_EXIT_TROUBLE;
     }
     enum gradcmp_status written = document->json(document->content, cli_file_write, &file, &error);
-    if (written != GRADCMP_OK && written != GRADCMP_ERROR_IO) {
-        cli_complain_error(&error);
-    }
-    bool is_there = cli_file_close(&file, written == GRADCMP_OK);
-    return is_there ? status : CLI_EXIT_TROUBLE;
+    cli_conclude(written, file.failed, &error);
+    return cli_file_close(&file, written == GRADCMP_OK) ? status : CLI_EXIT_TROUBLE;
 }
 
 int cli_deliver(const struct cli_document *document, const struct cli_settings *settings,
@@ -65,8 +73,7 @@ int cli_deliver(const struct cli_document *document, const struct cli_settings *
         worst = deliver_json(document, settings->json, status);
     }
     if (!settings->quiet && !goes_to_stdout(settings->json) && document->text != NULL) {
-        int written = deliver_text(document, settings, status);
-        worst = written > worst ? written : worst;
+        worst = higher(worst, deliver_text(document, settings, status));
     }
     return worst;
 }

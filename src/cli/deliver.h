@@ -16,6 +16,11 @@ struct cli_document {
                                 struct gradcmp_error *error);
 };
 
+/* Return the exit status that the outcome of a call of the library means, and tell a failure in one
+ * line: CLI_EXIT_TROUBLE, or 130 and 143 after an interrupt. With `output_failed` the failure is
+ * the output's, which is told where the output is closed: CLI_EXIT_CONSISTENT, as for success. */
+int cli_conclude(enum gradcmp_status status, bool output_failed, const struct gradcmp_error *error);
+
 /* Tell, before long work, whether the file for JSON can be written; one line and false otherwise.
  */
 bool cli_deliver_check(const struct cli_settings *settings);

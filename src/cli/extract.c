@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/deliver.h"
 #include "cli/interrupt.h"
 #include "cli/message.h"
 #include "cli/output.h"
@@ -38,15 +39,9 @@ static int extract(struct gradcmp_checkpoint *checkpoint, const struct gradcmp_o
     enum gradcmp_status status = gradcmp_checkpoint_extract(
         checkpoint, options, settings->as_float32, cli_file_write, &file, &error);
     cli_progress_end(options->progress_user);
-    int exit_status = status == GRADCMP_OK ? CLI_EXIT_CONSISTENT : CLI_EXIT_TROUBLE;
-    if (status == GRADCMP_ERROR_CANCELLED) {
-        cli_complain("interrupted");
-        exit_status = 128 + cli_interrupt_signal();
-    } else if (status != GRADCMP_OK && !(status == GRADCMP_ERROR_IO && error.path[0] == '\0')) {
-        cli_complain_error(&error); /* IO without a path is the output's; it tells below */
-    }
+    int exit_status = cli_conclude(status, file.failed, &error);
     bool is_there = cli_file_close(&file, status == GRADCMP_OK);
-    return is_there || status != GRADCMP_OK ? exit_status : CLI_EXIT_TROUBLE;
+    return is_there || exit_status != CLI_EXIT_CONSISTENT ? exit_status : CLI_EXIT_TROUBLE;
 }
 
 int cli_run_extract(const struct cli_settings *settings) {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/deliver.h"
 #include "cli/interrupt.h"
 #include "cli/message.h"
 #include "cli/output.h"
@@ -38,20 +39,15 @@ static int list(struct gradcmp_checkpoint *checkpoint, const struct cli_settings
                 const struct gradcmp_options *options, const struct destination *destination) {
     struct gradcmp_ls_options ls = list_options(settings);
     struct gradcmp_error error = {0};
+    struct cli_file *file = destination->file;
     enum gradcmp_status status = gradcmp_checkpoint_list(
-        checkpoint, options, &ls, destination->file == NULL ? cli_stdout_write : cli_file_write,
-        destination->file, &error);
-    int exit_status = status == GRADCMP_OK ? CLI_EXIT_CONSISTENT : CLI_EXIT_TROUBLE;
+        checkpoint, options, &ls, file == NULL ? cli_stdout_write : cli_file_write, file, &error);
     cli_progress_end(options->progress_user);
-    if (status == GRADCMP_ERROR_CANCELLED) {
-        cli_complain("interrupted");
-        exit_status = 128 + cli_interrupt_signal();
-    } else if (status != GRADCMP_OK && !(status == GRADCMP_ERROR_IO && error.path[0] == '\0')) {
-        cli_complain_error(&error); /* IO without a path is the output's; it tells below */
-    }
-    if (destination->file != NULL) {
-        bool is_there = cli_file_close(destination->file, status == GRADCMP_OK);
-        return is_there || status != GRADCMP_OK ? exit_status : CLI_EXIT_TROUBLE;
+    bool output_failed = file == NULL ? cli_stdout_failed() : file->failed;
+    int exit_status = cli_conclude(status, output_failed, &error);
+    if (file != NULL) {
+        bool is_there = cli_file_close(file, status == GRADCMP_OK);
+        return is_there || exit_status != CLI_EXIT_CONSISTENT ? exit_status : CLI_EXIT_TROUBLE;
     }
     return destination->is_document ? cli_stdout_close_document(exit_status)
                                     : cli_stdout_close(exit_status);
@@ -59,7 +55,7 @@ static int list(struct gradcmp_checkpoint *checkpoint, const struct cli_settings
 
 int cli_run_ls(const struct cli_settings *settings) {
     bool to_file = settings->json != NULL && strcmp(settings->json, "-") != 0;
-    if (!check_operands(settings) || (to_file && !cli_file_check(settings->json))) {
+    if (!check_operands(settings) || !cli_deliver_check(settings)) {
         return CLI_EXIT_TROUBLE;
     }
     struct cli_progress progress;

@@ -1,0 +1,1 @@
+gradcmp data/megatron/s_base data/megatron/tp2_perlayer

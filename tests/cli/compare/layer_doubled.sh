@@ -1,0 +1,1 @@
+gradcmp compare data/megatron/s_base data/megatron/bug_double_layer1

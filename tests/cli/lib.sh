@@ -1,0 +1,26 @@
+# Sourced by cases: . "$TESTS_CLI/lib.sh"
+
+# Run the program with both streams on standard output, framed by the command and the exit code.
+try() {
+    printf '$ gradcmp'
+    printf ' %s' "$@"
+    printf '\n'
+    code=0
+    gradcmp "$@" 2>&1 || code=$?
+    printf '(exit %s)\n\n' "$code"
+}
+
+# Copy a checkpoint of tests/data/megatron into the folder, to be spoilt: copy_checkpoint NAME AS
+copy_checkpoint() {
+    cp -R "data/megatron/$1" "$2"
+    chmod -R u+w "$2"
+}
+
+# Make shim.so in the folder, and run a command under it: shimmed VARIABLE=VALUE COMMAND...
+make_shim() {
+    ${CC:-cc} -shared -fPIC -o shim.so "$TESTS_CLI/shim.c"
+}
+shimmed() {
+    # Sanitizers want to be first; here they need not be.
+    env LD_PRELOAD="$PWD/shim.so" ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}" "$@"
+}

@@ -1,0 +1,1 @@
+gradcmp ls --stats --verbose data/megatron/s_base

@@ -1,0 +1,1 @@
+gradcmp ls data/megatron/moe_tp2ep2

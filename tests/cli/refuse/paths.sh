@@ -1,0 +1,14 @@
+. "$TESTS_CLI/lib.sh"
+ln -s data/megatron/* .
+mkdir empty
+echo text >file
+try s_base missing/checkpoint
+try missing/checkpoint s_base
+try s_base empty
+try empty s_base
+try s_base file
+try s_base s_base
+try s_base s_base/iter_0000001
+try --iteration 7 s_base tp2dp2
+try ls missing/checkpoint
+try ls empty

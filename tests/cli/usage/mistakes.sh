@@ -1,0 +1,41 @@
+# Every mistake is one line that says what was expected, and exit 2.
+. "$TESTS_CLI/lib.sh"
+mkdir a
+try
+try a
+try compare
+try compare a
+try ls
+try ls a b
+try sweep a b
+try lss a
+try comapre a b
+try -v ls a
+try --jsn x a b
+try --max-bund 1 a b
+try --wholly-unknown a b
+try ls --top 3 a
+try -z a b
+try -vz a b
+try --k 4x a b
+try --k= a b
+try --k nan a b
+try --k 0 a b
+try --C -1 a b
+try --max-bound 0x1p3 a b
+try --max-bound 1e999 a b
+try --top 0 a b
+try --top 1.5 a b
+try --threads 99999999999 a b
+try --vocab 18446744073709551616 a b
+try --iteration -1 a b
+try --buffers 4Mib2 a b
+try --buffers 0 a b
+try --buffers 99999999TiB a b
+try --dtype int8 a b
+try --compat torch a b
+try --color sometimes a b
+try --strict=yes a b
+try --match
+try --match= a b
+try ls --as int8 a
