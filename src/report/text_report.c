@@ -80,17 +80,21 @@ static void add_separator(struct gcmp_page *page, size_t index, size_t count) {
     gcmp_page_end_line(page);
 }
 
+static void add_named_findings(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
+    if (pair->outcome != GRADCMP_OUTCOME_ERROR) { /* an error names the file itself */
+        gcmp_page_name(page, pair->path);
+        gcmp_page_add(page, ": ");
+    }
+    gcmp_text_findings(page, pair);
+}
+
 static void add_summary(struct gcmp_page *page, const struct gradcmp_report *report) {
     gcmp_page_heading(page, "==== summary ====");
     for (size_t i = 0; i < report->pair_count; i++) {
         const struct gradcmp_pair_report *pair = &report->pairs[i];
         gcmp_text_outcome(page, pair->outcome);
         gcmp_page_pad(page, strlen(gradcmp_outcome_name(pair->outcome)), strlen("inconsistent  "));
-        if (pair->outcome != GRADCMP_OUTCOME_ERROR) { /* an error names the file itself */
-            gcmp_page_name(page, pair->path);
-            gcmp_page_add(page, ": ");
-        }
-        gcmp_text_findings(page, pair);
+        add_named_findings(page, pair);
         gcmp_page_end_line(page);
     }
     gcmp_page_end_line(page);
@@ -132,9 +136,7 @@ static void add_overall(struct gcmp_page *page, const struct gradcmp_report *rep
     const struct gradcmp_pair_report *decides = deciding_pair(report);
     if (decides != NULL) {
         gcmp_page_add(page, "; ");
-        gcmp_page_name(page, decides->path);
-        gcmp_page_add(page, ": ");
-        gcmp_text_findings(page, decides);
+        add_named_findings(page, decides);
     }
     gcmp_page_end_line(page);
 }

@@ -204,7 +204,7 @@ static void test_text_report__trouble_outranks_a_difference(void **state) {
     snprintf(sample.pairs[1].error.message, sizeof sample.pairs[1].error.message, "cut short");
     char *text = render(NULL);
     assert_non_null(strstr(text, "\nERROR: of 3 candidates 1 consistent, 1 inconsistent, 1 error; "
-                                 "ckpt/pp2: ckpt/pp2: cut short\n"));
+                                 "ckpt/pp2: cut short\n"));
     free(text);
 }
 
