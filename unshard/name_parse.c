@@ -170,6 +170,7 @@ static void find_layer(const struct parts *parts, struct gcmp_name *out) {
         const struct part *next = &parts->list[i + 1];
         if (is_among(&parts->list[i], LAYER_WORDS) && is_number(parts, i + 1)) {
             out->layer = read_number(next->at, next->bytes);
+            out->layer_digits_at = (uint32_t)next->offset;
             return;
         }
         if (is_word(&parts->list[i], "layers")) {
@@ -183,9 +184,12 @@ static void find_layer(const struct parts *parts, struct gcmp_name *out) {
 static void find_expert(const struct parts *parts, struct gcmp_name *out) {
     for (size_t i = 0; i + 1 < parts->count; i++) {
         if (is_word(&parts->list[i], "experts")) {
+            const struct part *next = &parts->list[i + 1];
             out->is_expert = true;
-            out->expert_at = (uint32_t)parts->list[i + 1].offset;
+            out->expert_at = (uint32_t)next->offset;
             if (is_number(parts, i + 1)) {
+                out->expert = read_number(next->at, next->bytes);
+                out->expert_digits_at = out->expert_at;
                 out->expert_at = 0;
                 return;
             }
@@ -240,7 +244,7 @@ enum gradcmp_status gcmp_name_parse(const char *stored_name, bool unwrap, struct
             "tensor name \"%.64s...\": %zu bytes, at most %d bytes and %d components are read",
             stored_name, strlen(stored_name), GCMP_MAX_NAME_BYTES, GCMP_MAX_NAME_PARTS);
     }
-    *out = (struct gcmp_name){.layer = -1};
+    *out = (struct gcmp_name){.layer = -1, .expert = -1};
     size_t count = parts.count;
     out->was_unwrapped = take_wrappers_off(&parts, unwrap);
     bool is_respelt = respell(&parts);

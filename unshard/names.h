@@ -18,6 +18,8 @@ struct gcmp_name {
     uint32_t layer_at;  /* where in text "<layer>." belongs if axis 0 counts layers; 0: nowhere */
     uint32_t expert_at; /* the same of the axis of experts, behind that of layers */
     int64_t layer;      /* index of a layer in text, from 0; -1: none */
+    int64_t expert;     /* index of an expert in text, from 0; -1: none */
+    uint32_t layer_digits_at, expert_digits_at; /* where in text these indices stand */
     uint8_t half;       /* enum gcmp_half */
     bool is_vector;     /* a bias or a norm: one axis fewer than a weight */
     bool is_expert;

@@ -1,6 +1,6 @@
 /* Fuzz target: unsharding. The input is a program that makes a catalogue: tensors with names from a
- * table or of its own bytes, shapes, stated shapes, pieces. Whatever comes out of it as a parameter
- * is counted element by element: each copy must hold each element once. */
+ * table or of its own bytes, shapes, stated shapes, pieces, buckets. Whatever comes out of it as a
+ * parameter is counted element by element: each copy must hold each element once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +26,13 @@ static unsigned next(struct input *input) {
     return *input->bytes++;
 }
 
-/* Mostly small numbers, and some that reach for the ends of 64 bits. */
+/* Mostly small numbers, some of the size of a bucket's alignment, and some that reach for the ends
+ * of 64 bits. */
 static uint64_t next_dim(struct input *input) {
     static const uint64_t large[] = {
         UINT64_MAX, INT64_MAX, (uint64_t)1 << 40, (uint64_t)1 << 32, 65536, 65537, 100000, 1000};
     unsigned byte = next(input);
-    return byte < 224 ? byte % 14 : large[byte % 8];
+    return byte < 192 ? byte % 14 : byte < 224 ? byte % 8 * 16 : large[byte % 8];
 }
 
 static const char *next_name(struct input *input, struct gcmp_arena *arena) {
@@ -50,6 +51,12 @@ static const char *next_name(struct input *input, struct gcmp_arena *arena) {
         "model.module.embedding.word_embeddings.weight",
         "output_layer.weight",
         "mtp.layers.0.w",
+        "optimizer.distributed.dp_group_idx_0.gbuf_idx_0.dtype_(torch.float32, "
+        "torch.float32).bucket_idx_0.exp_avg",
+        "optimizer.distributed.dp_group_idx_1.gbuf_idx_0.dtype_(torch.float32, "
+        "torch.float32).bucket_idx_0.exp_avg",
+        "optimizer.distributed.dp_group_idx_0.gbuf_idx_0.dtype_(torch.float32, "
+        "torch.float32).bucket_idx_1.exp_avg",
     };
     unsigned byte = next(input);
     if (byte < 224) {
@@ -103,6 +110,9 @@ static bool add_tensor(struct input *input, struct gradcmp_catalogue *catalogue)
     }
     stored->state = state;
     stored->dtype = GRADCMP_DTYPE_FLOAT32;
+    if (strncmp(name, "optimizer.distributed.", 22) == 0) {
+        stored->layout = GRADCMP_LAYOUT_BUCKET;
+    }
     if (next(input) % 2 == 0 && ndim > 0) {
         stored->model_ndim = (uint8_t)(ndim - 1);
         stored->model_shape = next_dims(input, catalogue, ndim - 1);
@@ -180,6 +190,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     catalogue.layers = next_dim(&input);
     catalogue.experts = next_dim(&input);
     catalogue.vocab = next_dim(&input);
+    catalogue.parallel.tp = next(&input) % 4;
+    catalogue.parallel.pp = next(&input) % 4;
     for (int i = 0; i < MAX_TENSORS && input.left > 0 && add_tensor(&input, &catalogue); i++) {
     }
     const char **states;
@@ -193,6 +205,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 gcmp_model_free(&model);
             }
         }
+    }
+    struct gradcmp_model model;
+    if (gcmp_unshard_buckets(&catalogue, "exp_avg", NULL, &model, &error) == GRADCMP_OK) {
+        check_model(&model);
+        gcmp_model_free(&model);
     }
     enum gradcmp_status status = gcmp_unshard_check_states(&catalogue, &error);
     demand(status == GRADCMP_OK || status == GRADCMP_ERROR_CORRUPT, "states are checked");

@@ -628,6 +628,13 @@ static void cut_in_columns(struct hand *hand) {
     }
 }
 
+static void cut_in_a_grid(struct hand *hand) {
+    hand->catalogue.stored[0].piece_count = 0;
+    for (uint64_t i = 0; i < 4; i++) {
+        hand_piece(hand, 0, DIMS(12 * (i / 2), HIDDEN / 2 * (i % 2)), DIMS(12, HIDDEN / 2));
+    }
+}
+
 static void lose_piece(struct hand *hand) {
     struct gradcmp_stored *bucket = first_bucket(hand);
     bucket->pieces[1] = bucket->pieces[--bucket->piece_count];
@@ -667,6 +674,9 @@ static void test_buckets__what_does_not_fit_is_refused(void **state) {
            "embedding.word_embeddings.weight: its 3 pieces do not tell how 2 ranks hold it");
     refuse(&two, cut_in_columns, GRADCMP_ERROR_UNSUPPORTED,
            "embedding.word_embeddings.weight: its 4 pieces do not tell how 2 ranks hold it");
+    const struct setup four = complete((struct setup){.tp = 4});
+    refuse(&four, cut_in_a_grid, GRADCMP_ERROR_UNSUPPORTED,
+           "embedding.word_embeddings.weight: its 4 pieces do not tell how 4 ranks hold it");
 }
 
 static void test_buckets__damaged_buckets_are_corrupt(void **state) {
