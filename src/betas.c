@@ -20,7 +20,8 @@ static double setting_number(const struct gradcmp_catalogue *catalogue, const ch
 
 /* The optimizer's own step where it is stored, else the iteration; NaN where neither is. */
 static double step_of(const struct gradcmp_catalogue *catalogue) {
-    double step = setting_number(catalogue, "step");
+    double step = setting_number(catalogue, "optimizer.step");
+    step = isnan(step) ? setting_number(catalogue, "step") : step;
     return isnan(step) && catalogue->iteration >= 0 ? (double)catalogue->iteration : step;
 }
 
