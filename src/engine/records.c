@@ -426,12 +426,11 @@ enum gradcmp_status gcmp_record_check(const struct gcmp_record *record,
     if (record->state != GCMP_RECORD_READY || record->crc32 == 0) {
         return GRADCMP_OK;
     }
-    uint64_t checked = atomic_load(&record->checked_bytes);
-    if (checked == record->length_bytes && atomic_load(&record->checked_crc32) == record->crc32) {
+    if (atomic_load(&record->checked_bytes) == record->length_bytes &&
+        atomic_load(&record->checked_crc32) == record->crc32) {
         return GRADCMP_OK;
     }
-    if (checked == record->length_bytes || record->table->verify > 0 ||
-        atomic_load(&record->used_bytes) >= record->length_bytes) {
+    if (record->table->verify > 0 || atomic_load(&record->used_bytes) >= record->length_bytes) {
         return check_again(record, error);
     }
     return GRADCMP_OK;

@@ -135,6 +135,7 @@ enum storing {
                         be taken apart */
     STORE_DECODED,   /* in memory */
     STORE_DECODED_FILE,
+    STORE_DECODED_BIG, /* in memory, big-endian */
     STORE_WAYS
 };
 
@@ -265,7 +266,8 @@ static inline void make_item(struct boxed *box, uint32_t source, enum storing wa
         extent->stride[0] = (int64_t)box->row_elems + ROW_GAP;
         extent->stride[1] = 1;
     }
-    if (way == STORE_DECODED || way == STORE_DECODED_FILE) {
+    extent->big_endian = way == STORE_DECODED_BIG;
+    if (way >= STORE_DECODED) {
         move_to_memory(world, extent, way == STORE_DECODED_FILE);
     }
     row_major(box, box->stride);
@@ -287,7 +289,7 @@ static inline void store_box(struct boxed *box, enum storing way, uint32_t copy,
         box->record_elems += rows * ROW_GAP;
     }
     unsigned char *record = new_record(world, box->record_elems * width, &slab->source);
-    write_elems(box, record, way == STORE_BIG);
+    write_elems(box, record, way == STORE_BIG || way == STORE_DECODED_BIG);
     world->sources[slab->source].big_endian = way == STORE_BIG;
     if (way >= STORE_ITEM) {
         make_item(box, slab->source, way);

@@ -128,6 +128,60 @@ static void test_box__contiguous_means_one_run(void **state) {
     assert_true(seen > 100);
 }
 
+/* A random item with its own strides, and a slab over it. */
+static void random_item(struct case_box *at, struct gcmp_record *record, uint64_t *random) {
+    record->ndim = 1 + (unsigned)(next_random(random) % 3);
+    record->offset_elems = 300;
+    record->length_bytes = 4 * 4000;
+    uint64_t elems = 1;
+    for (unsigned k = 0; k < record->ndim; k++) {
+        record->shape[k] = 1 + next_random(random) % 6;
+        record->stride[k] = (int64_t)(next_random(random) % 61) - 20;
+        elems *= record->shape[k];
+    }
+    random_case(at, random);
+    int64_t reach = 0;
+    for (unsigned d = 0; d < at->parameter.ndim; d++) {
+        at->stride[d] = (int64_t)(next_random(random) % 7);
+        reach += (int64_t)(at->extent[d] - 1) * at->stride[d];
+    }
+    at->slab.offset_elems = (int64_t)(next_random(random) % elems);
+    while (at->slab.offset_elems + reach >= (int64_t)elems) { /* shrink it until it fits */
+        unsigned d = (unsigned)(next_random(random) % at->parameter.ndim);
+        reach -= (int64_t)(at->extent[d] - 1) * at->stride[d];
+        at->stride[d] = 0;
+        at->slab.offset_elems = reach == 0 ? 0 : at->slab.offset_elems;
+    }
+    enumerate(at);
+}
+
+static void test_box__items_with_strides_are_composed_or_taken_apart(void **state) {
+    (void)state;
+    uint64_t random = 6, shape[3];
+    int64_t stride[3];
+    static struct case_box at;
+    unsigned composed = 0, apart = 0;
+    for (int i = 0; i < 5000; i++) {
+        struct gcmp_record record = {.shape = shape, .stride = stride};
+        random_item(&at, &record, &random);
+        assert_true(gcmp_box_place(&at.parameter, &at.slab, &at.box));
+        assert_true(gcmp_box_bind(&at.parameter, &at.slab, &record, &at.box));
+        (*(at.box.indirect ? &apart : &composed))++;
+        for (uint64_t r = 0; r < at.count; r++) {
+            struct gcmp_part part;
+            int64_t expected, found;
+            gcmp_box_cut(&at.box, r, r + 1, &part);
+            assert_true(gcmp_record_element(&record, (uint64_t)at.elements[r], &expected));
+            found = part.origin;
+            if (at.box.indirect) {
+                assert_true(gcmp_record_element(&record, (uint64_t)part.origin, &found));
+            }
+            assert_int_equal(found, expected);
+        }
+    }
+    assert_true(composed > 1000 && apart > 300);
+}
+
 static void test_box__axes_that_are_walked_as_one_are_joined(void **state) {
     (void)state;
     static struct case_box at = {.parameter = {.ndim = 4, .dtype = GRADCMP_DTYPE_FLOAT32},
@@ -185,6 +239,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_box__rank_and_cuts_agree_with_enumeration),
         cmocka_unit_test(test_box__contiguous_means_one_run),
+        cmocka_unit_test(test_box__items_with_strides_are_composed_or_taken_apart),
         cmocka_unit_test(test_box__axes_that_are_walked_as_one_are_joined),
         cmocka_unit_test(test_box__reach_outside_or_past_arithmetic_is_refused),
     };

@@ -1,6 +1,8 @@
 /* Sides that cannot be read: which fault is reported, and that nothing else suffers. */
 #include "engine/engine_tools.h"
 
+#include "engine/faults.h"
+
 /* A baseline and two candidates of the same few tensors. */
 enum { OWNERS = 3, JOBS = 4 };
 
@@ -133,10 +135,11 @@ static void test_faults__the_first_is_reported_however_the_work_is_cut(void **st
     struct trio *trio = trio_make(*state, STORE_ITEM);
     trio_open(trio);
     struct world *world = trio->worlds[2];
-    /* The last slab of tensor 1 fails from its 60th row on; the first one of tensors 2 and 3, and
-     * every item of candidate 1's last tensor, at once. */
-    uint32_t late = trio->tensors[2][1].parameter.slabs[2].source;
-    world->extents[late].offset_bytes = world->length_bytes - 60 * 100 * 4;
+    /* The last slab of tensor 1 fails from its 60th row on, the first one from its 170th; the first
+     * one of tensors 2 and 3, and every item of candidate 1's last tensor, at once. */
+    const struct gradcmp_slab *slabs = trio->tensors[2][1].parameter.slabs;
+    world->extents[slabs[2].source].offset_bytes = world->length_bytes - 60 * 100 * 4;
+    world->extents[slabs[0].source].offset_bytes = world->length_bytes - 170 * 100 * 4;
     for (size_t j = 2; j < JOBS; j++) {
         world->resolve_fails[trio->tensors[2][j].parameter.slabs[0].source] = GRADCMP_ERROR_LIMIT;
     }
@@ -145,6 +148,7 @@ static void test_faults__the_first_is_reported_however_the_work_is_cut(void **st
             GRADCMP_ERROR_UNSUPPORTED;
     }
     uint32_t first_item = trio->tensors[1][3].parameter.slabs[0].source;
+    struct gradcmp_error first[OWNERS];
     for (unsigned round = 0; round < 12; round++) {
         uint64_t buffers = round % 3 == 0 ? 0 : round % 3 == 1 ? 1 : 2500000;
         assert_int_equal(trio_run(trio, 1 + round / 3, buffers, 0), GRADCMP_OK);
@@ -153,6 +157,12 @@ static void test_faults__the_first_is_reported_however_the_work_is_cut(void **st
         assert_int_equal(trio->errors[1].code, GRADCMP_ERROR_UNSUPPORTED);
         assert_int_equal(trio->errors[1].offset_bytes,
                          trio->worlds[1]->sources[first_item].offset_bytes);
+        if (round == 0) {
+            memcpy(first, trio->errors, sizeof first);
+        }
+        for (size_t c = 0; c < OWNERS; c++) {
+            assert_string_equal(trio->errors[c].message, first[c].message);
+        }
     }
     trio_free(trio);
 }
@@ -393,6 +403,50 @@ static void test_checksum__comes_after_faults_of_reading(void **state) {
     trio_free(trio);
 }
 
+/* What a job shares with a later one is judged as of the later one, whichever of the two ends last.
+ */
+static void test_checksum__of_a_shared_record_counts_from_its_last_job(void **state) {
+    struct trio *trio = trio_make(*state, STORE_PLAIN);
+    set_checksums(trio);
+    flip_bit(trio, 1, source_of(trio, 1, 0, 0), 5);
+    flip_bit(trio, 1, source_of(trio, 1, 1, 0), 5);
+    trio_open(trio);
+    trio->jobs[2] = trio->jobs[0];
+    trio->jobs[2].tallies = trio->found[2];
+    for (unsigned threads = 1; threads <= 4; threads++) {
+        assert_int_equal(trio_run(trio, threads, 1, 1), GRADCMP_OK);
+        assert_int_equal(trio->errors[1].offset_bytes, source_of(trio, 1, 1, 0)->offset_bytes);
+    }
+    trio_free(trio);
+}
+
+/* --- the order of faults --- */
+
+static void test_first_fault__is_by_job_then_by_element(void **state) {
+    (void)state;
+    static const struct gcmp_place places[] = {{1, 0}, {1, 5}, {2, 3}, {SIZE_MAX, UINT64_MAX}};
+    enum { COUNT = sizeof places / sizeof places[0] };
+    for (size_t i = 0; i < COUNT; i++) {
+        for (size_t j = 0; j < COUNT; j++) {
+            struct gcmp_faults faults;
+            struct gcmp_fault fault = {.side = i};
+            assert_true(gcmp_faults_make(&faults, 2));
+            fault.place = places[i];
+            gcmp_faults_add(&faults, 1, &fault);
+            fault.place = places[j];
+            fault.side = j;
+            gcmp_faults_add(&faults, 1, &fault);
+            size_t first = i < j ? i : j;
+            assert_int_equal(faults.by_owner[1].side, first);
+            for (size_t k = 0; k < COUNT; k++) {
+                assert_int_equal(gcmp_faults_block(&faults, 1, places[k]), k >= first);
+                assert_false(gcmp_faults_block(&faults, 0, places[k]));
+            }
+            gcmp_faults_free(&faults);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEMP_TEST(test_faults__a_candidate_that_ends_early_fails_alone),
@@ -411,6 +465,8 @@ int main(void) {
         TEMP_TEST(test_checksum__parts_are_checked_on_request),
         TEMP_TEST(test_checksum__records_shared_by_jobs),
         TEMP_TEST(test_checksum__comes_after_faults_of_reading),
+        TEMP_TEST(test_checksum__of_a_shared_record_counts_from_its_last_job),
+        cmocka_unit_test(test_first_fault__is_by_job_then_by_element),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
