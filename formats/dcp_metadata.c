@@ -278,7 +278,7 @@ static enum gradcmp_status read_chunk(struct reader *reader, const struct tensor
 static enum gradcmp_status add_chunk(struct reader *reader, const struct tensor *tensor,
                                      const struct gcmp_node *chunk, uint64_t **boxes) {
     uint64_t box[2 * GRADCMP_MAX_NDIM];
-    bool empty;
+    bool empty = false;
     GCMP_TRY(read_chunk(reader, tensor, chunk, box, &empty));
     if (empty) {
         return GRADCMP_OK;
