@@ -312,7 +312,7 @@ enum gradcmp_status gradcmp_checkpoint_read(struct gradcmp_checkpoint *checkpoin
         GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "tensor %zu of %zu", index, checkpoint->listed_count);
     }
     const struct gradcmp_parameter *parameter = checkpoint->listed[index];
-    uint64_t expected;
+    uint64_t expected = 0;
     if (!gcmp_mul_u64(parameter->elem_count, gcmp_dtype_bytes((enum gradcmp_dtype)parameter->dtype),
                       &expected) ||
         expected != length_bytes) {
