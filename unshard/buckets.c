@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/model_names.h"
 #include "unshard/bucket_fit.h"
 #include "unshard/coverage.h"
 #include "unshard/flat.h"
@@ -191,23 +192,11 @@ static enum gradcmp_status make_parameters(struct work *work, struct gradcmp_mod
     return GRADCMP_OK;
 }
 
-/* Tensors of the model that no optimizer has a state of. */
-static bool is_no_weight(const char *name) {
-    static const char *const ends[] = {".expert_bias", ".local_tokens_per_expert", ".inv_freq"};
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        size_t bytes = strlen(ends[i]);
-        if (strlen(name) > bytes && strcmp(name + strlen(name) - bytes, ends[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static enum gradcmp_status rebuild(struct work *work, const struct gradcmp_catalogue *catalogue,
                                    struct gradcmp_model *model, struct gradcmp_error *error) {
     size_t kept = 0;
     for (size_t i = 0; i < model->count; i++) {
-        if (!is_no_weight(model->parameters[i].name)) {
+        if (!gcmp_name_is_buffer(model->parameters[i].name)) {
             model->parameters[kept++] = model->parameters[i];
         }
     }

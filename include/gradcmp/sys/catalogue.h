@@ -60,8 +60,12 @@ struct gradcmp_piece {
 enum gradcmp_layout {
     GRADCMP_LAYOUT_MODEL =
         0, /* boxes of the model's tensor, or flattened fragments: shapes tell which */
-    GRADCMP_LAYOUT_LOCAL, /* one rank's own shard under its local name; coords are set */
-    GRADCMP_LAYOUT_BUCKET /* a flat buffer of many parameters */
+    GRADCMP_LAYOUT_LOCAL,       /* one rank's own shard under its local name; coords are set */
+    GRADCMP_LAYOUT_BUCKET,      /* a flat buffer of many parameters */
+    GRADCMP_LAYOUT_LOCAL_BUFFER /* one rank's flat buffer of its own shards, whose sizes and order
+                                   are those of the rank's LOCAL tensors of state "param"; coords
+                                   are set, its name is "[chained_<n>.]gbuf_idx_<n>" or that and
+                                   ".bucket_idx_<n>" */
 };
 
 /* One tensor as the file names it. */
@@ -124,8 +128,15 @@ struct gradcmp_catalogue {
     uint64_t layers;              /* 0: not known */
     uint64_t vocab, padded_vocab; /* rows; 0: not known */
     uint64_t experts;             /* 0: none or not known */
+    /* Where the optimizer's states have numbers for names ("0", "1", ...) and nothing in the
+     * checkpoint tells which parameters they are: the group of each number; else NULL. */
+    const uint32_t *number_groups;
+    size_t number_count;
     enum gradcmp_dtype
-        compute; /* type of the run's arithmetic, from its arguments; NONE: not known */
+        compute;  /* type of the run's arithmetic, from its arguments; NONE: not known */
+    bool is_dump; /* gradients that a run wrote beside its checkpoints */
+    enum gradcmp_dtype
+        sibling_compute; /* of a checkpoint in the same save folder; NONE: not known */
 };
 
 #ifdef __cplusplus

@@ -1,0 +1,23 @@
+/* What readers and unsharding both know of names of a model's tensors. */
+#ifndef GCMP_BASE_MODEL_NAMES_H
+#define GCMP_BASE_MODEL_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+/* True for Megatron's buffers: tensors of a state dict that are no parameters, so that no optimizer
+ * has a state of them (moe/router.py, rotary_pos_embedding.py). */
+static inline bool gcmp_name_is_buffer(const char *name) {
+    static const char *const ends[] = {".expert_bias", ".local_tokens_per_expert", ".inv_freq"};
+    size_t name_bytes = strlen(name);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t bytes = strlen(ends[i]);
+        if (name_bytes > bytes && strcmp(name + name_bytes - bytes, ends[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+#endif
