@@ -10,6 +10,7 @@
 #include "checkpoint.h"
 #include "engine/engine.h"
 #include "kernels/convert.h"
+#include "pairing.h"
 #include "report/ls.h"
 
 enum { CONVERT_ELEMS = 4096 };
@@ -57,6 +58,8 @@ struct listing {
     struct gradcmp_checkpoint *checkpoint;
     const struct gradcmp_options *options;
     const struct gradcmp_ls_options *ls;
+    const struct gradcmp_parameter **chosen; /* those that are listed, sorted by name and state */
+    size_t count;
     struct gcmp_ls_tensor *tensors;
 };
 
@@ -74,7 +77,7 @@ static void take_norm(const struct gradcmp_tally *tally, bool is_float,
 
 static enum gradcmp_status measure_tensor(const struct listing *listing, size_t index,
                                           struct gradcmp_error *error) {
-    const struct gradcmp_parameter *parameter = listing->checkpoint->listed[index];
+    const struct gradcmp_parameter *parameter = listing->chosen[index];
     struct gcmp_ls_tensor *tensor = &listing->tensors[index];
     struct tensor_sink sink = {.dtype = (enum gradcmp_dtype)parameter->dtype,
                                .as_float32 = listing->ls->as_float32 != 0};
@@ -100,11 +103,32 @@ static enum gradcmp_status measure_tensor(const struct listing *listing, size_t 
     return GRADCMP_OK;
 }
 
+/* Take the tensors that state, match and exclude leave. */
+static enum gradcmp_status choose(struct listing *listing, struct gradcmp_error *error) {
+    const struct gradcmp_options all = GRADCMP_OPTIONS_INIT;
+    const struct gradcmp_options *options = listing->options == NULL ? &all : listing->options;
+    struct gradcmp_checkpoint *checkpoint = listing->checkpoint;
+    const struct gradcmp_model *wanted;
+    if (options->state != NULL) { /* for its error, where there is no such state */
+        GCMP_TRY(gcmp_checkpoint_model(checkpoint, options->state, &wanted, error));
+    }
+    struct gcmp_name_filter filter;
+    enum gradcmp_status status = gcmp_name_filter_init(&filter, options, error);
+    for (size_t i = 0; status == GRADCMP_OK && i < checkpoint->listed_count; i++) {
+        const struct gradcmp_parameter *parameter = checkpoint->listed[i];
+        bool of_state = options->state == NULL || strcmp(parameter->state, options->state) == 0;
+        if (of_state && gcmp_name_filter_takes(&filter, parameter->name)) {
+            listing->chosen[listing->count++] = parameter;
+        }
+    }
+    gcmp_name_filter_free(&filter);
+    return status;
+}
+
 static enum gradcmp_status fill_tensors(const struct listing *listing,
                                         struct gradcmp_error *error) {
-    const struct gradcmp_checkpoint *checkpoint = listing->checkpoint;
-    for (size_t i = 0; i < checkpoint->listed_count; i++) {
-        const struct gradcmp_parameter *parameter = checkpoint->listed[i];
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct gradcmp_parameter *parameter = listing->chosen[i];
         struct gcmp_ls_tensor *tensor = &listing->tensors[i];
         tensor->name = parameter->name;
         tensor->state = parameter->state;
@@ -139,12 +163,18 @@ enum gradcmp_status gradcmp_checkpoint_list(struct gradcmp_checkpoint *checkpoin
                                             gradcmp_write_fn write, void *user,
                                             struct gradcmp_error *error) {
     GCMP_TRY(gcmp_checkpoint_load_all(checkpoint, error));
-    struct listing listing = {checkpoint, options, ls,
-                              calloc(checkpoint->listed_count + 1, sizeof *listing.tensors)};
-    if (listing.tensors == NULL) {
-        GCMP_FAIL_MEMORY(error);
+    struct listing listing = {.checkpoint = checkpoint, .options = options, .ls = ls};
+    listing.chosen = calloc(checkpoint->listed_count + 1, sizeof *listing.chosen);
+    listing.tensors = calloc(checkpoint->listed_count + 1, sizeof *listing.tensors);
+    enum gradcmp_status status = GRADCMP_ERROR_MEMORY;
+    if (listing.chosen == NULL || listing.tensors == NULL) {
+        gcmp_error_set(error, status, NULL, GRADCMP_NO_OFFSET, "out of memory");
+    } else {
+        status = choose(&listing, error);
     }
-    enum gradcmp_status status = fill_tensors(&listing, error);
+    if (status == GRADCMP_OK) {
+        status = fill_tensors(&listing, error);
+    }
     if (status == GRADCMP_OK) {
         struct gcmp_ls content = {.path = checkpoint->path,
                                   .catalogue = &checkpoint->catalogue,
@@ -152,11 +182,12 @@ enum gradcmp_status gradcmp_checkpoint_list(struct gradcmp_checkpoint *checkpoin
                                   .states = checkpoint->states,
                                   .state_count = checkpoint->state_count,
                                   .tensors = listing.tensors,
-                                  .tensor_count = checkpoint->listed_count};
+                                  .tensor_count = listing.count};
         status = ls->format == GRADCMP_LS_JSON
                      ? gcmp_ls_write_json(&content, write, user, error)
                      : gcmp_ls_write_text(&content, ls, write, user, error);
     }
+    free(listing.chosen);
     free(listing.tensors);
     gcmp_error_add_path(error, checkpoint->path);
     return status;

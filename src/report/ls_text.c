@@ -61,6 +61,11 @@ static void add_state(struct gcmp_page *page, const struct gcmp_ls *ls, const ch
         }
     }
     gcmp_page_name_in(page, state, LABEL_COLUMNS - 1);
+    if (count == 0) {
+        gcmp_page_add(page, " not listed");
+        gcmp_page_end_line(page);
+        return;
+    }
     gcmp_page_addf(page, " %zu tensor%s", count, count == 1 ? "" : "s");
     gcmp_page_addf(page, ", %s elements", gcmp_figure_count(figure, elems));
     gcmp_page_addf(page, ", %s", gcmp_figure_bytes(figure, bytes));

@@ -1,7 +1,8 @@
 # --color, then NO_COLOR, then CLICOLOR_FORCE, then whether there is a terminal.
 ln -s data/megatron/* .
 has_color() {
-    if "$@" s_base tp2dp2 | grep -q "$(printf '\033')"; then echo "$*: colours"; else echo "$*: plain"; fi
+    "$@" s_base tp2dp2 >out.txt
+    if grep -q "$(printf '\033')" out.txt; then echo "$*: colours"; else echo "$*: plain"; fi
 }
 has_color gradcmp
 has_color gradcmp --color auto
@@ -14,7 +15,8 @@ has_color env CLICOLOR_FORCE=1 NO_COLOR=1 gradcmp
 has_color env NO_COLOR=1 gradcmp --color always
 has_color env NO_COLOR= CLICOLOR_FORCE=1 gradcmp
 terminal() {
-    if python3 "$TESTS_CLI/terminal.py" stdout "$@" s_base tp2dp2 | grep -q "$(printf '\033')"; then
+    python3 "$TESTS_CLI/terminal.py" stdout "$@" s_base tp2dp2 >out.txt
+    if grep -q "$(printf '\033')" out.txt; then
         echo "terminal, $*: colours"
     else
         echo "terminal, $*: plain"
