@@ -409,13 +409,13 @@ static void test_checksum__of_a_shared_record_counts_from_its_last_job(void **st
     struct trio *trio = trio_make(*state, STORE_PLAIN);
     set_checksums(trio);
     flip_bit(trio, 1, source_of(trio, 1, 0, 0), 5);
-    flip_bit(trio, 1, source_of(trio, 1, 1, 0), 5);
     trio_open(trio);
+    source_of(trio, 1, 1, 0)->offset_bytes = trio->worlds[1]->length_bytes - 4;
     trio->jobs[2] = trio->jobs[0];
     trio->jobs[2].tallies = trio->found[2];
     for (unsigned threads = 1; threads <= 4; threads++) {
         assert_int_equal(trio_run(trio, threads, 1, 1), GRADCMP_OK);
-        assert_int_equal(trio->errors[1].offset_bytes, source_of(trio, 1, 1, 0)->offset_bytes);
+        assert_text_contains(trio->errors[1].message, "truncated");
     }
     trio_free(trio);
 }

@@ -99,6 +99,26 @@ static void test_gather__mixed_ways_of_storing(void **state) {
     check_layouts(*state, STORE_WAYS, 25);
 }
 
+/* Boxes that are much longer in the record than staging has room for. */
+static void test_gather__strides_longer_than_the_buffers(void **state) {
+    static const uint64_t shapes[][3] = {{60, 60, 60}, {1, 500, 400}, {2, 90, 1000}};
+    for (uint64_t seed = 0; seed < 18; seed++) {
+        struct world *world = world_make(*state, "long", seed);
+        struct tensor tensor = tensor_make(GRADCMP_DTYPE_FLOAT32, 3, shapes[seed % 3]);
+        uint64_t one[3] = {1, 1, 1}, elems = tensor.parameter.elem_count;
+        fill_elems(tensor.elems, GRADCMP_DTYPE_FLOAT32, elems, FILL_GRADIENTS, seed);
+        store_grid(world, &tensor, one, seed % 2 == 0 ? STORE_PERMUTED : STORE_REVERSED, 0);
+        world_open(world);
+        struct gradcmp_tally found, expected = span_of(&tensor, 0, &tensor, 0, elems);
+        struct gcmp_job job = {.a = side_of(world, &tensor, 0), .elems = elems, .tallies = &found};
+        struct gcmp_engine_options options = {.threads = 1, .buffer_bytes = 1};
+        run_ok(&job, 1, &options, 1);
+        assert_same_tally(&found, &expected);
+        free(tensor.elems);
+        world_free(world);
+    }
+}
+
 /* What tensor parallelism makes of a matrix, over many units: rows or columns dealt over ranks. */
 static void check_matrix(char *temp, uint64_t ranks, bool by_rows, const uint64_t shape[2]) {
     struct world *world = world_make(temp, "ranks", ranks), *plain = world_make(temp, "plain", 1);
@@ -290,6 +310,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEMP_TEST(test_gather__each_way_of_storing),
         TEMP_TEST(test_gather__mixed_ways_of_storing),
+        TEMP_TEST(test_gather__strides_longer_than_the_buffers),
         TEMP_TEST(test_gather__rows_and_columns_over_ranks),
         TEMP_TEST(test_gather__every_length_around_blocks_and_units),
         TEMP_TEST(test_gather__several_candidates_and_many_jobs),
