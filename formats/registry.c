@@ -3,11 +3,13 @@
 
 #include "formats/dcp.h"
 #include "formats/safetensors.h"
+#include "formats/torch_save.h"
 #include "formats/zarr.h"
 
 static const struct gradcmp_format *const formats[] = {
     &gcmp_format_torch_dist,
     &gcmp_format_zarr,
+    &gcmp_format_torch_save,
     &gcmp_format_safetensors,
     NULL,
 };

@@ -30,6 +30,10 @@ bool gcmp_torch_is_tensor(const struct gcmp_node *node);
 /* The local tensor of a DTensor, as stored; NULL for other nodes. */
 const struct gcmp_node *gcmp_torch_local_tensor(const struct gcmp_node *node);
 
+/* The arguments (array, dtype, device, requires_grad) of the call that makes a tensor of an array
+ * inside the pickle, wrappers taken off; NULL for other nodes. See torch_array.h. */
+const struct gcmp_node *gcmp_torch_array_args(const struct gcmp_node *node);
+
 /* Describe the tensor of a node: record range, checksum, type, shape, strides; every number is
  * checked against the record. The record holds exactly the elements that the storage states, and
  * the view lies inside; strides are 0 or more, those of axes of at most one element are row-major,
@@ -42,5 +46,9 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_torch_tensor(const struct gcmp_torch_f
 
 /* The element type of a GLOBAL "torch float32" and the like; NONE when unknown. */
 enum gradcmp_dtype gcmp_torch_dtype(const struct gcmp_node *node);
+
+/* The element type of a storage class ("torch FloatStorage"); NONE when unknown. An untyped storage
+ * counts bytes: UINT8. */
+enum gradcmp_dtype gcmp_torch_storage_dtype(const struct gcmp_node *node);
 
 #endif

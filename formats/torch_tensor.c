@@ -130,6 +130,18 @@ const struct gcmp_node *gcmp_torch_local_tensor(const struct gcmp_node *node) {
     return gcmp_node_state_get(gcmp_node_item(call.args, 3), "_local_tensor");
 }
 
+const struct gcmp_node *gcmp_torch_array_args(const struct gcmp_node *node) {
+    struct tensor_call call = begin_call(node);
+    for (int i = 0; i < MAX_WRAPPERS && call.how != NULL &&
+                    (call.how->kind == REBUILD_WRAP || call.how->kind == REBUILD_CALL);
+         i++) {
+        unwrap_once(&call);
+    }
+    return gcmp_node_is_global(call.function, "torch._utils", "_rebuild_device_tensor_from_numpy")
+               ? call.args
+               : NULL;
+}
+
 enum gradcmp_dtype gcmp_torch_dtype(const struct gcmp_node *node) {
     static const char prefix[] = "torch ";
     const char *name = node != NULL && node->kind == GCMP_NODE_GLOBAL ? gcmp_node_global(node) : "";
@@ -143,7 +155,7 @@ enum gradcmp_dtype gcmp_torch_dtype(const struct gcmp_node *node) {
 }
 
 /* The element type of a storage class; UntypedStorage counts bytes, and is uint8 to torch too. */
-static enum gradcmp_dtype storage_dtype(const struct gcmp_node *node) {
+enum gradcmp_dtype gcmp_torch_storage_dtype(const struct gcmp_node *node) {
     static const char *const modules[] = {"torch", "torch.cuda", "torch.npu", "torch.storage"};
     static const struct {
         const char *name;
@@ -232,7 +244,7 @@ static enum gradcmp_status read_storage(const struct tensor_call *call, struct s
                     "expected (\"storage\", class, key, location, count) as persistent id");
     }
     out->elem_count = (uint64_t)gcmp_node_item(id, 4)->as.integer;
-    out->dtype = storage_dtype(class);
+    out->dtype = gcmp_torch_storage_dtype(class);
     if (out->dtype == GRADCMP_DTYPE_NONE) {
         TENSOR_FAIL(call, GRADCMP_ERROR_UNSUPPORTED, "storage class \"%.200s\" is not read",
                     gcmp_node_global(class));

@@ -338,17 +338,23 @@ static int compare_records(const void *a, const void *b, void *records) {
     return compare_folded(all[*(const size_t *)a].name, all[*(const size_t *)b].name);
 }
 
-/* Sort the names and refuse two alike: which one is meant depends on the reader. */
-static enum gradcmp_status index_names(const struct gcmp_zip_archive *archive) {
-    struct gcmp_zip *zip = archive->zip;
-    zip->by_name = gcmp_arena_alloc(archive->arena, zip->count, sizeof *zip->by_name);
-    if (zip->by_name == NULL) {
-        GCMP_FAIL_MEMORY(archive->error);
-    }
-    for (size_t i = 0; i < zip->count; i++) {
+bool gcmp_zip_index(struct gcmp_zip *zip, struct gcmp_arena *arena) {
+    zip->by_name = gcmp_arena_alloc(arena, zip->count, sizeof *zip->by_name);
+    for (size_t i = 0; zip->by_name != NULL && i < zip->count; i++) {
         zip->by_name[i] = i;
     }
-    qsort_r(zip->by_name, zip->count, sizeof *zip->by_name, compare_records, zip->records);
+    if (zip->by_name != NULL && zip->count > 0) {
+        qsort_r(zip->by_name, zip->count, sizeof *zip->by_name, compare_records, zip->records);
+    }
+    return zip->by_name != NULL;
+}
+
+/* Refuse two names alike: which one is meant depends on the reader. */
+static enum gradcmp_status index_names(const struct gcmp_zip_archive *archive) {
+    struct gcmp_zip *zip = archive->zip;
+    if (!gcmp_zip_index(zip, archive->arena)) {
+        GCMP_FAIL_MEMORY(archive->error);
+    }
     for (size_t i = 1; i < zip->count; i++) {
         const char *name = zip->records[zip->by_name[i]].name;
         if (compare_folded(zip->records[zip->by_name[i - 1]].name, name) == 0) {

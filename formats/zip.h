@@ -3,6 +3,8 @@
 #ifndef GCMP_FORMATS_ZIP_H
 #define GCMP_FORMATS_ZIP_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "base/dir.h"
 #include "base/error.h"
@@ -39,6 +41,11 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_zip_open(struct gcmp_dir *dir, uint32_
                                                    uint64_t offset, uint64_t length,
                                                    struct gcmp_arena *arena, struct gcmp_zip *out,
                                                    struct gradcmp_error *error);
+
+/* Fill by_name from records and count; of names that differ in letter case alone, either may be
+ * found. For those who put records together that no archive's directory lists. False without
+ * memory. */
+bool gcmp_zip_index(struct gcmp_zip *zip, struct gcmp_arena *arena);
 
 /* Find a record by its name below the archive's one root folder ("data.pkl", "data/0"); letter case
  * does not matter, as in torch. NULL if absent. */

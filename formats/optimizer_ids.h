@@ -1,0 +1,47 @@
+/* Which parameter each number of an optimizer's state means. torch's optimizers number their
+ * parameters in the order of their groups; a file that holds the model's weights as well tells the
+ * names. */
+#ifndef GCMP_FORMATS_OPTIMIZER_IDS_H
+#define GCMP_FORMATS_OPTIMIZER_IDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* A weight that a number may mean. */
+struct gcmp_ids_weight {
+    const char *name;
+    const uint64_t *shape; /* ndim entries */
+    unsigned ndim;
+};
+
+/* One number: the k-th parameter of the optimizer, counted over its groups. */
+struct gcmp_ids_entry {
+    const uint64_t *shape; /* of its state; NULL: it has none (no gradient so far) */
+    unsigned ndim;
+    uint32_t group;
+    size_t weight; /* out: index into the weights; SIZE_MAX: it has no state, and needs no name */
+};
+
+struct gcmp_ids {
+    const struct gcmp_ids_weight *weights;
+    size_t weight_count;
+    bool is_ordered;                /* the weights are in the order of the model's state dict */
+    struct gcmp_ids_entry *entries; /* in the order of the groups, and within each in its order */
+    size_t entry_count;
+};
+
+/* Find the weight of every number that has a state. What is taken for granted is that each group
+ * holds its parameters in the order of the model. One solution must be possible, so:
+ *   - as many numbers in one group as weights are those weights in order, where every shape fits;
+ *   - fewer numbers in one group are a part of the weights in order, where only one part fits;
+ *   - with several groups, the weights of one shape are those of the one group that has this shape,
+ *     where they are as many;
+ *   - without an order, only a shape that one weight and one number have tells.
+ * Otherwise UNSUPPORTED, and the message says what is ambiguous. Errors: MEMORY besides. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_ids_solve(struct gcmp_ids *ids,
+                                                    struct gradcmp_error *error);
+
+#endif

@@ -1,0 +1,301 @@
+/* Goes through the nodes of an object for the storages that they name. The sizes of elements are
+ * not in the stream: they follow from the storages' classes. */
+#include "formats/torch_legacy_storages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/dtype.h"
+
+/* A walk over all nodes, each once. */
+struct walk {
+    const struct gcmp_torch_file *torch;
+    struct gcmp_legacy_storages *storages;
+    struct gcmp_node **stack;
+    size_t count, capacity;
+    struct gcmp_map seen; /* addresses of nodes that hold others */
+    struct gradcmp_error *error;
+};
+
+#define NODE_FAIL(torch_, error_, code_, node_, ...)                                               \
+    GCMP_FAIL_AT((error_), (code_), gcmp_dir_file_path((torch_)->dir, (torch_)->file),             \
+                 (torch_)->pickle->offset_bytes + (node_)->at, "torch: " __VA_ARGS__)
+
+/* Make room for one more item of an array. */
+static bool grow(void **items, size_t count, size_t *capacity, size_t item_bytes) {
+    size_t bigger = *capacity == 0 ? 64 : 2 * *capacity, bytes;
+    if (count < *capacity) {
+        return true;
+    }
+    void *moved = gcmp_mul_size(bigger, item_bytes, &bytes) ? realloc(*items, bytes) : NULL;
+    if (moved == NULL) {
+        return false;
+    }
+    *items = moved;
+    *capacity = bigger;
+    return true;
+}
+
+/* Put a node on the stack, unless it holds nothing or was there before. */
+static enum gradcmp_status push(struct walk *walk, struct gcmp_node *node) {
+    if (node == NULL || node->kind < GCMP_NODE_TUPLE || node->kind == GCMP_NODE_GLOBAL) {
+        return GRADCMP_OK;
+    }
+    struct gcmp_node **address = gcmp_arena_alloc(walk->storages->scratch, 1, sizeof *address);
+    void *items = walk->stack;
+    if (address == NULL || !grow(&items, walk->count, &walk->capacity, sizeof *walk->stack)) {
+        GCMP_FAIL_MEMORY(walk->error);
+    }
+    walk->stack = items;
+    *address = node;
+    enum gcmp_map_result result = gcmp_map_add(&walk->seen, address, sizeof *address, 0, NULL);
+    if (result == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(walk->error);
+    }
+    if (result == GCMP_MAP_ADDED) {
+        walk->stack[walk->count++] = node;
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status push_children(struct walk *walk, const struct gcmp_node *node) {
+    if (node->kind == GCMP_NODE_CALL || node->kind == GCMP_NODE_PERSID) {
+        GCMP_TRY(push(walk, node->as.call.callee));
+    }
+    if (node->kind == GCMP_NODE_CALL) {
+        GCMP_TRY(push(walk, node->as.call.args));
+        GCMP_TRY(push(walk, node->as.call.state));
+        return push(walk, node->as.call.contents);
+    }
+    if (node->kind == GCMP_NODE_PERSID) {
+        return GRADCMP_OK;
+    }
+    for (size_t i = 0; i < node->as.list.count; i++) {
+        GCMP_TRY(push(walk, node->as.list.items[i]));
+    }
+    return GRADCMP_OK;
+}
+
+/* Bytes of an element of a storage class; 0: not known. Quantized types are not read as tensors,
+ * but take up room. */
+static unsigned element_bytes(const struct gcmp_node *class) {
+    static const struct {
+        const char *name;
+        unsigned bytes;
+    } quantized[] = {{"QInt8Storage", 1},
+                     {"QUInt8Storage", 1},
+                     {"QInt32Storage", 4},
+                     {"QUInt4x2Storage", 1},
+                     {"QUInt2x4Storage", 1}};
+    for (size_t i = 0; i < sizeof quantized / sizeof *quantized; i++) {
+        if (gcmp_node_is_global(class, "torch", quantized[i].name)) {
+            return quantized[i].bytes;
+        }
+    }
+    return gcmp_dtype_bytes(gcmp_torch_storage_dtype(class));
+}
+
+static enum gradcmp_status add_storage(struct walk *walk, const struct gcmp_node *id,
+                                       const struct gcmp_legacy_storage *found, size_t *index) {
+    struct gcmp_legacy_storages *storages = walk->storages;
+    void *items = storages->items;
+    if (!grow(&items, storages->count, &storages->capacity, sizeof *storages->items)) {
+        GCMP_FAIL_MEMORY(walk->error);
+    }
+    storages->items = items;
+    enum gcmp_map_result result =
+        gcmp_map_add(&storages->by_key, found->key, strlen(found->key), storages->count, index);
+    if (result == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(walk->error);
+    }
+    if (result == GCMP_MAP_ADDED) {
+        storages->items[storages->count++] = *found;
+        return GRADCMP_OK;
+    }
+    const struct gcmp_legacy_storage *first = &storages->items[*index];
+    if (first->elem_count != found->elem_count || first->elem_bytes != found->elem_bytes) {
+        NODE_FAIL(walk->torch, walk->error, GRADCMP_ERROR_CORRUPT, id,
+                  "storage \"%.100s\": of %llu elements here, of %llu elsewhere", found->key,
+                  (unsigned long long)found->elem_count, (unsigned long long)first->elem_count);
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status add_view(struct walk *walk, struct gcmp_node *id, size_t storage) {
+    struct gcmp_legacy_storages *storages = walk->storages;
+    const struct gcmp_node *view = gcmp_node_item(id, 5);
+    int64_t first, count;
+    if (view->kind != GCMP_NODE_TUPLE || gcmp_node_text(gcmp_node_item(view, 0)) == NULL ||
+        !gcmp_node_int(gcmp_node_item(view, 1), &first) || first < 0 ||
+        !gcmp_node_int(gcmp_node_item(view, 2), &count) || count < 0) {
+        NODE_FAIL(walk->torch, walk->error, GRADCMP_ERROR_CORRUPT, id,
+                  "expected (key, first element, number of elements) as a view of a storage");
+    }
+    void *items = storages->views;
+    if (!grow(&items, storages->view_count, &storages->view_capacity, sizeof *storages->views)) {
+        GCMP_FAIL_MEMORY(walk->error);
+    }
+    storages->views = items;
+    storages->views[storages->view_count++] =
+        (struct gcmp_legacy_view){id, storage, (uint64_t)first, (uint64_t)count};
+    return GRADCMP_OK;
+}
+
+/* ("storage", class, key, location, number of elements, None or a view). */
+static enum gradcmp_status take_id(struct walk *walk, struct gcmp_node *id) {
+    const char *tag = id->kind == GCMP_NODE_TUPLE ? gcmp_node_text(gcmp_node_item(id, 0)) : NULL;
+    if (tag != NULL && strcmp(tag, "module") == 0) {
+        NODE_FAIL(walk->torch, walk->error, GRADCMP_ERROR_UNSUPPORTED, id,
+                  "a whole module with its source; save its state_dict()");
+    }
+    const struct gcmp_node *class = gcmp_node_item(id, 1), *view = gcmp_node_item(id, 5);
+    struct gcmp_legacy_storage found = {.key = gcmp_node_text(gcmp_node_item(id, 2)),
+                                        .class = class};
+    int64_t count;
+    if (tag == NULL || strcmp(tag, "storage") != 0 || class == NULL || found.key == NULL ||
+        class->kind != GCMP_NODE_GLOBAL || !gcmp_node_int(gcmp_node_item(id, 4), &count) ||
+        count < 0 || gcmp_node_count(id) > 6) {
+        NODE_FAIL(walk->torch, walk->error, GRADCMP_ERROR_CORRUPT, id,
+                  "expected (\"storage\", class, key, location, count, view) as persistent id");
+    }
+    found.elem_count = (uint64_t)count;
+    found.elem_bytes = element_bytes(class);
+    if (found.elem_bytes == 0) {
+        NODE_FAIL(walk->torch, walk->error, GRADCMP_ERROR_UNSUPPORTED, id,
+                  "storage class \"%.200s\" is not known, nor where the storages behind it lie",
+                  gcmp_node_global(class));
+    }
+    size_t index = 0;
+    GCMP_TRY(add_storage(walk, id, &found, &index));
+    return view == NULL || view->kind == GCMP_NODE_NONE ? GRADCMP_OK : add_view(walk, id, index);
+}
+
+static enum gradcmp_status walk_all(struct walk *walk) {
+    GCMP_TRY(push(walk, walk->torch->root));
+    while (walk->count > 0) {
+        struct gcmp_node *node = walk->stack[--walk->count];
+        if (node->kind == GCMP_NODE_PERSID) {
+            GCMP_TRY(take_id(walk, node->as.call.callee));
+        }
+        GCMP_TRY(push_children(walk, node));
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_legacy_collect(const struct gcmp_torch_file *torch,
+                                        struct gcmp_legacy_storages *storages,
+                                        struct gradcmp_error *error) {
+    struct walk walk = {
+        .torch = torch, .storages = storages, .seen = GCMP_MAP_INIT, .error = error};
+    enum gradcmp_status status = walk_all(&walk);
+    free(walk.stack);
+    gcmp_map_free(&walk.seen);
+    return status;
+}
+
+struct gcmp_legacy_storage *gcmp_legacy_find_storage(const struct gcmp_legacy_storages *storages,
+                                                     const char *key) {
+    size_t index;
+    bool found = key != NULL && gcmp_map_find(&storages->by_key, key, strlen(key), &index);
+    return found ? &storages->items[index] : NULL;
+}
+
+static struct gcmp_node *new_node(struct gcmp_arena *arena, enum gcmp_node_kind kind, uint32_t at) {
+    struct gcmp_node *node = gcmp_arena_alloc(arena, 1, sizeof *node);
+    if (node != NULL) {
+        node->kind = kind;
+        node->at = at;
+    }
+    return node;
+}
+
+/* Let the id of a view name the view's own record: key, number of elements, no view. */
+static bool rewrite_id(const struct gcmp_legacy_view *view, const char *key,
+                       struct gcmp_arena *arena) {
+    uint32_t at = view->id->at;
+    struct gcmp_node *name = new_node(arena, GCMP_NODE_TEXT, at);
+    struct gcmp_node *count = new_node(arena, GCMP_NODE_INT, at);
+    struct gcmp_node *none = new_node(arena, GCMP_NODE_NONE, at);
+    if (name == NULL || count == NULL || none == NULL) {
+        return false;
+    }
+    name->as.text.bytes = key;
+    name->as.text.length_bytes = strlen(key);
+    count->as.integer = (int64_t)view->elem_count;
+    view->id->as.list.items[2] = name;
+    view->id->as.list.items[4] = count;
+    view->id->as.list.items[5] = none;
+    return true;
+}
+
+static enum gradcmp_status add_view_record(struct gcmp_torch_file *torch,
+                                           const struct gcmp_legacy_storages *storages,
+                                           const struct gcmp_legacy_view *view,
+                                           struct gcmp_arena *arena, struct gradcmp_error *error) {
+    const struct gcmp_legacy_storage *storage = &storages->items[view->storage];
+    if (view->first > storage->elem_count || view->elem_count > storage->elem_count - view->first) {
+        NODE_FAIL(torch, error, GRADCMP_ERROR_CORRUPT, view->id,
+                  "a view of %llu elements from %llu in storage \"%.100s\" of %llu",
+                  (unsigned long long)view->elem_count, (unsigned long long)view->first,
+                  storage->key, (unsigned long long)storage->elem_count);
+    }
+    /* One record each: two views may be the same part of a storage. */
+    const char *name = gcmp_arena_format(arena, "data/%s/view/%zu", storage->key,
+                                         (size_t)(view - storages->views));
+    if (name == NULL || !rewrite_id(view, name + strlen("data/"), arena)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    torch->zip.records[torch->zip.count++] = (struct gcmp_zip_record){
+        .name = name,
+        .offset_bytes = storage->offset_bytes + view->first * storage->elem_bytes,
+        .length_bytes = view->elem_count * storage->elem_bytes};
+    return GRADCMP_OK;
+}
+
+/* Records are found without regard to letter case. */
+static enum gradcmp_status check_names(const struct gcmp_torch_file *torch,
+                                       struct gradcmp_error *error) {
+    for (size_t i = 0; i < torch->zip.count; i++) {
+        const char *name = torch->zip.records[i].name;
+        if (gcmp_zip_find(&torch->zip, name) != &torch->zip.records[i]) {
+            NODE_FAIL(torch, error, GRADCMP_ERROR_CORRUPT, torch->root,
+                      "two storages have the name %.120s", name);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_legacy_add_records(struct gcmp_torch_file *torch,
+                                            struct gcmp_legacy_storages *storages,
+                                            struct gcmp_arena *arena, struct gradcmp_error *error) {
+    torch->zip.records =
+        gcmp_arena_alloc(arena, storages->count + storages->view_count, sizeof *torch->zip.records);
+    if (torch->zip.records == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < storages->count; i++) {
+        const struct gcmp_legacy_storage *storage = &storages->items[i];
+        const char *name = gcmp_arena_format(arena, "data/%s", storage->key);
+        if (name == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        torch->zip.records[torch->zip.count++] =
+            (struct gcmp_zip_record){.name = name,
+                                     .offset_bytes = storage->offset_bytes,
+                                     .length_bytes = storage->elem_count * storage->elem_bytes};
+    }
+    for (size_t i = 0; i < storages->view_count; i++) {
+        GCMP_TRY(add_view_record(torch, storages, &storages->views[i], arena, error));
+    }
+    if (!gcmp_zip_index(&torch->zip, arena)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return check_names(torch, error);
+}
+
+void gcmp_legacy_free_storages(struct gcmp_legacy_storages *storages) {
+    free(storages->items);
+    free(storages->views);
+    gcmp_map_free(&storages->by_key);
+}

@@ -1,0 +1,476 @@
+/* Puts the tensors of a torch.save checkpoint together: names for numbers, pieces of one tensor
+ * from several ranks, sources. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/catalogue.h"
+#include "base/checked.h"
+#include "base/dtype.h"
+#include "formats/optimizer_ids.h"
+#include "formats/torch_save_set.h"
+
+/* A stored tensor in the making. */
+struct whole {
+    size_t first;  /* of its tensors */
+    size_t pieces; /* with elements */
+    size_t stored; /* index into the catalogue */
+    bool is_listed_only;
+};
+
+/* The bytes of this are the key of a source. */
+struct source_key {
+    uint64_t offset_bytes, length_bytes, file;
+};
+
+struct join {
+    struct gcmp_pt_set *set;
+    struct whole *wholes;
+    size_t whole_count;
+    size_t *whole_of;        /* of each tensor */
+    struct gcmp_map by_name; /* "state name" -> whole */
+    struct gcmp_map shapes;  /* name of a parameter -> tensor that shows its shape */
+    struct gcmp_map sources; /* source_key -> source */
+    size_t unread_count;
+    const char *unread_key, *unread_why; /* the first of them */
+    struct gradcmp_error *error;
+};
+
+static struct gcmp_arena *arena_of(const struct join *join) {
+    return join->set->catalogue->arena;
+}
+
+static bool is_word(const char *const *words, size_t count, const char *word) {
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(words[i], word) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* States that have the shape of their parameter, and are compared. */
+static bool is_shaped_state(const char *state) {
+    static const char *const words[] = {"exp_avg",         "exp_avg_sq", "max_exp_avg_sq",
+                                        "momentum_buffer", "fp32_param", "main_grad"};
+    return is_word(words, sizeof words / sizeof *words, state);
+}
+
+static bool same_shape(const struct gcmp_pt_tensor *a, const struct gcmp_pt_tensor *b) {
+    return a->ndim == b->ndim &&
+           (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
+}
+
+static bool is_float(const struct gcmp_pt_tensor *tensor) {
+    return tensor->unread == NULL && gcmp_dtype_is_float((enum gradcmp_dtype)tensor->view.dtype);
+}
+
+#define TENSOR_FAIL(join, tensor, code, ...)                                                       \
+    GCMP_FAIL_AT((join)->error, (code),                                                            \
+                 gcmp_dir_file_path((join)->set->catalogue->dir, (tensor)->file),                  \
+                 GRADCMP_NO_OFFSET, "torch: " __VA_ARGS__)
+
+/* --- names for numbers --- */
+
+/* Buffers of normalization layers stand among the weights, and no optimizer has them. */
+static bool is_buffer(const char *name) {
+    static const char *const words[] = {"running_mean", "running_var", "num_batches_tracked"};
+    const char *dot = strrchr(name, '.');
+    return is_word(words, sizeof words / sizeof *words, dot == NULL ? name : dot + 1);
+}
+
+/* Two names of the same elements are one parameter to an optimizer: tied weights. */
+static bool is_same_view(const struct gcmp_pt_tensor *a, const struct gcmp_pt_tensor *b) {
+    return a->file == b->file && a->view.offset_bytes == b->view.offset_bytes &&
+           a->view.length_bytes == b->view.length_bytes && a->view.length_bytes > 0 &&
+           a->view.offset_elems == b->view.offset_elems && same_shape(a, b) &&
+           a->view.ndim == b->view.ndim &&
+           memcmp(a->view.stride, b->view.stride, a->view.ndim * sizeof *a->view.stride) == 0;
+}
+
+/* Tell whether a weight was there before, under its name (another rank's piece) or another. */
+static enum gradcmp_status find_earlier(const struct join *join,
+                                        const struct gcmp_pt_tensor *weight, struct gcmp_map *names,
+                                        struct gcmp_map *records, bool *found) {
+    size_t index = (size_t)(weight - join->set->tensors), first = index;
+    enum gcmp_map_result named =
+        gcmp_map_add(names, weight->name, strlen(weight->name), index, NULL);
+    enum gcmp_map_result placed = GCMP_MAP_ADDED;
+    struct source_key *key = gcmp_arena_alloc(arena_of(join), 1, sizeof *key);
+    if (key != NULL && weight->view.length_bytes > 0) {
+        *key =
+            (struct source_key){weight->view.offset_bytes, weight->view.length_bytes, weight->file};
+        placed = gcmp_map_add(records, key, sizeof *key, index, &first);
+    }
+    if (key == NULL || named == GCMP_MAP_NO_MEMORY || placed == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(join->error);
+    }
+    *found = named == GCMP_MAP_PRESENT ||
+             (placed == GCMP_MAP_PRESENT && is_same_view(&join->set->tensors[first], weight));
+    return GRADCMP_OK;
+}
+
+/* Collect the weights that a number may mean. */
+static enum gradcmp_status collect_weights(const struct join *join, struct gcmp_ids_weight *weights,
+                                           size_t *count) {
+    struct gcmp_map names = GCMP_MAP_INIT, records = GCMP_MAP_INIT;
+    enum gradcmp_status status = GRADCMP_OK;
+    *count = 0;
+    for (size_t i = 0; i < join->set->tensor_count && status == GRADCMP_OK; i++) {
+        const struct gcmp_pt_tensor *tensor = &join->set->tensors[i];
+        bool is_known = false;
+        if (tensor->kind != GCMP_PT_WEIGHT || !is_float(tensor) || is_buffer(tensor->name)) {
+            continue;
+        }
+        status = find_earlier(join, tensor, &names, &records, &is_known);
+        if (status == GRADCMP_OK && !is_known) {
+            weights[(*count)++] =
+                (struct gcmp_ids_weight){tensor->name, tensor->shape, tensor->ndim};
+        }
+    }
+    gcmp_map_free(&names);
+    gcmp_map_free(&records);
+    return status;
+}
+
+/* Give every number the shape of one of its states. */
+static void collect_shapes(const struct join *join, struct gcmp_ids_entry *entries) {
+    for (size_t i = 0; i < join->set->entry_count; i++) {
+        entries[i] = (struct gcmp_ids_entry){.group = join->set->entries[i].group};
+    }
+    for (size_t i = 0; i < join->set->tensor_count; i++) {
+        const struct gcmp_pt_tensor *tensor = &join->set->tensors[i];
+        if (tensor->kind == GCMP_PT_STATE && tensor->entry != SIZE_MAX && is_float(tensor) &&
+            is_shaped_state(tensor->state)) {
+            entries[tensor->entry].shape = tensor->shape;
+            entries[tensor->entry].ndim = tensor->ndim;
+        }
+    }
+}
+
+/* Nothing in the checkpoint names the numbers: they stand for themselves. */
+static enum gradcmp_status keep_numbers(const struct join *join) {
+    struct gradcmp_catalogue *catalogue = join->set->catalogue;
+    uint32_t *groups = gcmp_arena_alloc(catalogue->arena, join->set->entry_count, sizeof *groups);
+    if (groups == NULL) {
+        GCMP_FAIL_MEMORY(join->error);
+    }
+    for (size_t i = 0; i < join->set->entry_count; i++) {
+        struct gcmp_pt_entry *entry = &join->set->entries[i];
+        groups[i] = entry->group;
+        entry->name = gcmp_arena_format(catalogue->arena, "%zu", i);
+        if (entry->name == NULL) {
+            GCMP_FAIL_MEMORY(join->error);
+        }
+    }
+    catalogue->number_groups = groups;
+    catalogue->number_count = join->set->entry_count;
+    return gcmp_catalogue_note(catalogue, join->error,
+                               "the optimizer numbers its %zu parameters, and no weights are there "
+                               "to name them",
+                               join->set->entry_count);
+}
+
+static enum gradcmp_status solve(const struct join *join, struct gcmp_ids_weight *weights,
+                                 struct gcmp_ids_entry *entries) {
+    struct gcmp_pt_set *set = join->set;
+    struct gcmp_ids ids = {.weights = weights,
+                           .entries = entries,
+                           .entry_count = set->entry_count,
+                           .is_ordered = set->is_ordered};
+    GCMP_TRY(collect_weights(join, weights, &ids.weight_count));
+    if (ids.weight_count == 0) {
+        return keep_numbers(join);
+    }
+    collect_shapes(join, entries);
+    GCMP_TRY(gcmp_ids_solve(&ids, join->error));
+    for (size_t i = 0; i < set->entry_count; i++) {
+        size_t weight = entries[i].weight;
+        set->entries[i].name = weight == SIZE_MAX ? NULL : weights[weight].name;
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status name_entries(const struct join *join) {
+    const struct gcmp_pt_set *set = join->set;
+    bool is_named = true;
+    for (size_t i = 0; i < set->entry_count; i++) {
+        is_named = is_named && set->entries[i].name != NULL;
+    }
+    if (is_named) {
+        return GRADCMP_OK;
+    }
+    struct gcmp_ids_weight *weights = calloc(set->tensor_count + 1, sizeof *weights);
+    struct gcmp_ids_entry *entries = calloc(set->entry_count + 1, sizeof *entries);
+    enum gradcmp_status status = weights == NULL || entries == NULL
+                                     ? gcmp_error_set(join->error, GRADCMP_ERROR_MEMORY, NULL,
+                                                      GRADCMP_NO_OFFSET, "out of memory")
+                                     : solve(join, weights, entries);
+    free(weights);
+    free(entries);
+    return status;
+}
+
+/* States take the names of their numbers; one of a number without a name is only listed. */
+static void take_names(const struct join *join) {
+    for (size_t i = 0; i < join->set->tensor_count; i++) {
+        struct gcmp_pt_tensor *tensor = &join->set->tensors[i];
+        if (tensor->kind == GCMP_PT_STATE && tensor->entry != SIZE_MAX) {
+            tensor->name = join->set->entries[tensor->entry].name;
+            tensor->kind = tensor->name == NULL ? GCMP_PT_OTHER : GCMP_PT_STATE;
+        }
+    }
+}
+
+/* --- what is listed only --- */
+
+/* Remember which tensor shows the shape of each parameter: a weight, else a state that has it. */
+static enum gradcmp_status note_shapes(struct join *join) {
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < join->set->tensor_count; i++) {
+            const struct gcmp_pt_tensor *tensor = &join->set->tensors[i];
+            bool shows = pass == 0
+                             ? tensor->kind == GCMP_PT_WEIGHT
+                             : tensor->kind == GCMP_PT_STATE && is_shaped_state(tensor->state);
+            if (shows && tensor->unread == NULL &&
+                gcmp_map_add(&join->shapes, tensor->name, strlen(tensor->name), i, NULL) ==
+                    GCMP_MAP_NO_MEMORY) {
+                GCMP_FAIL_MEMORY(join->error);
+            }
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static void note_unread(struct join *join, const struct gcmp_pt_tensor *tensor) {
+    if (join->unread_count++ == 0) {
+        join->unread_key = tensor->key;
+        join->unread_why = tensor->unread != NULL
+                               ? tensor->unread
+                               : gradcmp_dtype_name((enum gradcmp_dtype)tensor->view.dtype);
+    }
+}
+
+/* Decide whether a tensor takes part. What is compared and cannot be read is never passed over. */
+static enum gradcmp_status check_tensor(struct join *join, const struct gcmp_pt_tensor *tensor,
+                                        bool *is_listed_only) {
+    size_t index;
+    *is_listed_only = tensor->kind == GCMP_PT_OTHER || !is_float(tensor);
+    if (tensor->kind != GCMP_PT_STATE || strcmp(tensor->state, "step") == 0) {
+        if (tensor->unread != NULL) {
+            note_unread(join, tensor);
+        }
+        return GRADCMP_OK;
+    }
+    if (*is_listed_only && is_shaped_state(tensor->state)) {
+        TENSOR_FAIL(
+            join, tensor, GRADCMP_ERROR_UNSUPPORTED,
+            "\"%.160s\": expected a tensor of real numbers for the state %.40s, found %.200s",
+            tensor->key, tensor->state,
+            tensor->unread != NULL ? tensor->unread
+                                   : gradcmp_dtype_name((enum gradcmp_dtype)tensor->view.dtype));
+    }
+    bool is_known = gcmp_map_find(&join->shapes, tensor->name, strlen(tensor->name), &index);
+    if (!*is_listed_only && is_known && !same_shape(tensor, &join->set->tensors[index])) {
+        if (is_shaped_state(tensor->state)) {
+            TENSOR_FAIL(join, tensor, GRADCMP_ERROR_CORRUPT,
+                        "\"%.160s\" is not of the shape of its parameter \"%.160s\"", tensor->key,
+                        join->set->tensors[index].key);
+        }
+        *is_listed_only = true;
+    }
+    if (*is_listed_only) {
+        note_unread(join, tensor);
+    }
+    return GRADCMP_OK;
+}
+
+/* --- wholes --- */
+
+static bool has_elements(const struct gcmp_pt_tensor *tensor) {
+    uint64_t elems;
+    return tensor->unread == NULL && gcmp_product(tensor->view.shape, tensor->view.ndim, &elems) &&
+           elems > 0;
+}
+
+/* Another tensor of the same name and state: the piece of another rank, or a contradiction. */
+static enum gradcmp_status check_piece(const struct join *join, const struct gcmp_pt_tensor *first,
+                                       const struct gcmp_pt_tensor *tensor) {
+    const char *other = gcmp_dir_file_name(join->set->catalogue->dir, first->file);
+    bool is_piece = tensor->start != NULL && first->start != NULL && tensor->file == first->file;
+    if (!is_piece && (tensor->rank < 0 || first->rank < 0 || tensor->file == first->file)) {
+        TENSOR_FAIL(join, tensor, GRADCMP_ERROR_UNSUPPORTED,
+                    "\"%.160s\": the %.40s of this parameter is also in %.200s; name one file",
+                    tensor->key, tensor->state, other);
+    }
+    if (!same_shape(first, tensor) || (first->unread == NULL) != (tensor->unread == NULL) ||
+        (first->unread == NULL && first->view.dtype != tensor->view.dtype)) {
+        TENSOR_FAIL(join, tensor, GRADCMP_ERROR_CORRUPT,
+                    "\"%.160s\" is of another shape or type than in %.200s", tensor->key, other);
+    }
+    return GRADCMP_OK;
+}
+
+/* Find the whole of a tensor, or start it. Ranks' copies of a step count are one. */
+static enum gradcmp_status find_whole(struct join *join, size_t index) {
+    const struct gcmp_pt_tensor *tensor = &join->set->tensors[index];
+    size_t *whole = &join->whole_of[index];
+    *whole = join->whole_count;
+    if (tensor->kind != GCMP_PT_OTHER) {
+        const char *key = gcmp_arena_format(arena_of(join), "%s %s", tensor->state, tensor->name);
+        if (key == NULL || gcmp_map_add(&join->by_name, key, strlen(key), join->whole_count,
+                                        whole) == GCMP_MAP_NO_MEMORY) {
+            GCMP_FAIL_MEMORY(join->error);
+        }
+    }
+    if (*whole < join->whole_count) {
+        GCMP_TRY(check_piece(join, &join->set->tensors[join->wholes[*whole].first], tensor));
+    } else {
+        join->wholes[join->whole_count++] = (struct whole){.first = index};
+        GCMP_TRY(check_tensor(join, tensor, &join->wholes[*whole].is_listed_only));
+    }
+    bool is_repeated = tensor->state != NULL && strcmp(tensor->state, "step") == 0 &&
+                       join->wholes[*whole].pieces > 0;
+    join->wholes[*whole].pieces += has_elements(tensor) && !is_repeated;
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status add_stored(struct join *join, struct whole *whole) {
+    const struct gcmp_pt_tensor *tensor = &join->set->tensors[whole->first];
+    struct gradcmp_stored *stored;
+    whole->stored = join->set->catalogue->stored_count;
+    GCMP_TRY(gcmp_catalogue_add_stored(join->set->catalogue, tensor->key, tensor->ndim,
+                                       tensor->shape, whole->pieces, &stored, join->error));
+    stored->piece_count = 0; /* counts up to whole->pieces */
+    stored->name = tensor->name != NULL ? tensor->name : tensor->key;
+    stored->state = whole->is_listed_only ? NULL : tensor->state;
+    stored->dtype = tensor->unread != NULL ? (uint8_t)GRADCMP_DTYPE_NONE : tensor->view.dtype;
+    return GRADCMP_OK;
+}
+
+/* --- pieces --- */
+
+/* Several tensors may be views of one record: a source each would check its sum as often. */
+static enum gradcmp_status find_source(struct join *join, const struct gcmp_pt_tensor *tensor,
+                                       struct gradcmp_source *source, uint32_t *index) {
+    struct source_key *key = gcmp_arena_alloc(arena_of(join), 1, sizeof *key);
+    size_t known;
+    if (key == NULL) {
+        GCMP_FAIL_MEMORY(join->error);
+    }
+    *key = (struct source_key){tensor->view.offset_bytes, tensor->view.length_bytes, tensor->file};
+    enum gcmp_map_result result =
+        gcmp_map_add(&join->sources, key, sizeof *key, join->set->catalogue->source_count, &known);
+    if (result == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(join->error);
+    }
+    *index = (uint32_t)known;
+    if (result == GCMP_MAP_PRESENT) {
+        return GRADCMP_OK;
+    }
+    source->offset_bytes = tensor->view.offset_bytes;
+    source->length_bytes = tensor->view.length_bytes;
+    source->file = tensor->file;
+    source->crc32 = tensor->view.crc32;
+    source->big_endian = tensor->view.big_endian;
+    source->kind = GRADCMP_SOURCE_RANGE;
+    return gcmp_catalogue_add_source(join->set->catalogue, source, index, join->error);
+}
+
+static enum gradcmp_status describe_piece(const struct join *join,
+                                          const struct gcmp_pt_tensor *tensor,
+                                          struct gradcmp_piece *piece) {
+    struct gcmp_arena *arena = arena_of(join);
+    unsigned ndim = tensor->ndim;
+    uint64_t *start = tensor->start, *extent = gcmp_arena_alloc(arena, ndim, sizeof *extent);
+    int64_t *stride = gcmp_arena_alloc(arena, ndim, sizeof *stride);
+    if (start == NULL) {
+        start = gcmp_arena_alloc(arena, ndim, sizeof *start); /* zeroed */
+    }
+    if (start == NULL || extent == NULL || stride == NULL) {
+        GCMP_FAIL_MEMORY(join->error);
+    }
+    for (unsigned d = 0; d < ndim; d++) {
+        extent[d] = tensor->view.shape[d];
+        stride[d] = tensor->view.stride[d];
+    }
+    piece->start = start;
+    piece->extent = extent;
+    piece->stride = stride;
+    piece->offset_elems = tensor->view.offset_elems;
+    if (tensor->rank >= 0) {
+        struct gradcmp_coords *coords = gcmp_arena_alloc(arena, 1, sizeof *coords);
+        if (coords == NULL) {
+            GCMP_FAIL_MEMORY(join->error);
+        }
+        *coords = (struct gradcmp_coords){-1, -1, -1, tensor->rank, -1, -1};
+        piece->coords = coords;
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status add_piece(struct join *join, size_t index) {
+    const struct gcmp_pt_tensor *tensor = &join->set->tensors[index];
+    const struct whole *whole = &join->wholes[join->whole_of[index]];
+    struct gradcmp_stored *stored = &join->set->catalogue->stored[whole->stored];
+    if (!has_elements(tensor) || stored->piece_count == whole->pieces) {
+        return GRADCMP_OK;
+    }
+    struct gradcmp_piece *piece = &stored->pieces[stored->piece_count];
+    struct gradcmp_source source = {.stored = (uint32_t)whole->stored,
+                                    .piece = (uint32_t)stored->piece_count};
+    GCMP_TRY(describe_piece(join, tensor, piece));
+    GCMP_TRY(find_source(join, tensor, &source, &piece->source));
+    stored->piece_count++;
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status say_unread(const struct join *join) {
+    if (join->unread_count == 0) {
+        return GRADCMP_OK;
+    }
+    return gcmp_catalogue_note(join->set->catalogue, join->error,
+                               "%zu tensors are listed, not read: %.120s (%.160s)%s",
+                               join->unread_count, join->unread_key, join->unread_why,
+                               join->unread_count > 1 ? " ..." : "");
+}
+
+static enum gradcmp_status make(struct join *join) {
+    size_t count = join->set->tensor_count;
+    GCMP_TRY(name_entries(join));
+    take_names(join);
+    GCMP_TRY(note_shapes(join));
+    if (count >= UINT32_MAX) {
+        GCMP_FAIL(join->error, GRADCMP_ERROR_LIMIT, "more than %u tensors", UINT32_MAX);
+    }
+    for (size_t i = 0; i < count; i++) {
+        GCMP_TRY(find_whole(join, i));
+    }
+    for (size_t i = 0; i < join->whole_count; i++) {
+        GCMP_TRY(add_stored(join, &join->wholes[i]));
+    }
+    for (size_t i = 0; i < count; i++) {
+        GCMP_TRY(add_piece(join, i));
+    }
+    return say_unread(join);
+}
+
+enum gradcmp_status gcmp_pt_join(struct gcmp_pt_set *set, struct gradcmp_error *error) {
+    struct join join = {.set = set,
+                        .by_name = GCMP_MAP_INIT,
+                        .shapes = GCMP_MAP_INIT,
+                        .sources = GCMP_MAP_INIT,
+                        .error = error};
+    join.wholes = calloc(set->tensor_count + 1, sizeof *join.wholes);
+    join.whole_of = calloc(set->tensor_count + 1, sizeof *join.whole_of);
+    enum gradcmp_status status =
+        join.wholes == NULL || join.whole_of == NULL
+            ? gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory")
+            : make(&join);
+    gcmp_map_free(&join.by_name);
+    gcmp_map_free(&join.shapes);
+    gcmp_map_free(&join.sources);
+    free(join.wholes);
+    free(join.whole_of);
+    return status;
+}

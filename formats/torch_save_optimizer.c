@@ -1,0 +1,315 @@
+/* Optimizers in torch's own form: {"state": {number or name: {word: value}}, "param_groups": [{...,
+ * "params": [numbers or names][, "param_names": [names]]}]}. Source: torch/optim/optimizer.py
+ * (state_dict) of torch 1.0 to 2.15. Numbers count parameters over the groups since 1.6; before,
+ * they were addresses, so that their order is all they tell. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/catalogue.h"
+#include "base/cursor.h"
+#include "base/dtype.h"
+#include "formats/torch_save_set.h"
+
+enum { MAX_GROUPS = 1 << 20, MAX_NAME_BYTES = 2048 };
+
+#define PLACE_FAIL(place, code, node, ...)                                                         \
+    GCMP_FAIL_AT((place)->error, (code),                                                           \
+                 gcmp_dir_file_path((place)->torch->dir, (place)->torch->file),                    \
+                 (place)->torch->pickle->offset_bytes + ((node) == NULL ? 0 : (node)->at),         \
+                 "torch: " __VA_ARGS__)
+
+/* One optimizer under way. */
+struct walk {
+    struct gcmp_pt_place *place;
+    const char *path;
+    uint32_t optimizer;
+    bool is_known; /* another rank's file has listed its parameters */
+};
+
+/* How entries are found: bytes of this are the key. */
+struct entry_key {
+    int64_t id;
+    uint64_t optimizer;
+};
+
+static struct gcmp_arena *arena_of(const struct walk *walk) {
+    return walk->place->set->catalogue->arena;
+}
+
+static enum gradcmp_status visit(struct gcmp_pt_place *place, const struct gcmp_node *node) {
+    if (place->visits_left == 0) {
+        PLACE_FAIL(place, GRADCMP_ERROR_LIMIT, node,
+                   "more entries than a pickle of %llu bytes can hold",
+                   (unsigned long long)place->torch->pickle->length_bytes);
+    }
+    place->visits_left--;
+    return GRADCMP_OK;
+}
+
+const char *gcmp_pt_state_word(struct gcmp_arena *arena, const char *word) {
+    static const char *const masters[] = {"fp32_param", "param", "fp32", "master_param"};
+    for (size_t i = 0; i < sizeof masters / sizeof *masters; i++) {
+        if (strcmp(masters[i], word) == 0) {
+            return masters[0]; /* so that "param" is always the model's weight */
+        }
+    }
+    return gcmp_arena_dup(arena, word);
+}
+
+/* --- groups --- */
+
+static bool grow_entries(struct gcmp_pt_set *set) {
+    if (set->entry_count < set->entry_capacity) {
+        return true;
+    }
+    size_t capacity = set->entry_capacity == 0 ? 256 : 2 * set->entry_capacity;
+    struct gcmp_pt_entry *moved = reallocarray(set->entries, capacity, sizeof *moved);
+    if (moved == NULL) {
+        return false;
+    }
+    set->entries = moved;
+    set->entry_capacity = capacity;
+    return true;
+}
+
+static enum gradcmp_status add_entry(struct walk *walk, const struct gcmp_node *node, int64_t id,
+                                     const struct gcmp_node *name) {
+    struct gcmp_pt_set *set = walk->place->set;
+    struct entry_key *key = gcmp_arena_alloc(arena_of(walk), 1, sizeof *key);
+    const char *copy = name == NULL ? NULL : gcmp_arena_dup(arena_of(walk), gcmp_node_text(name));
+    if (key == NULL || !grow_entries(set) || (name != NULL && copy == NULL)) {
+        GCMP_FAIL_MEMORY(walk->place->error);
+    }
+    *key = (struct entry_key){id, walk->optimizer};
+    enum gcmp_map_result result =
+        gcmp_map_add(&set->entry_index, key, sizeof *key, set->entry_count, NULL);
+    if (result == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(walk->place->error);
+    }
+    if (result == GCMP_MAP_PRESENT) {
+        PLACE_FAIL(walk->place, GRADCMP_ERROR_CORRUPT, node,
+                   "param_groups list parameter %lld twice", (long long)id);
+    }
+    set->entries[set->entry_count++] =
+        (struct gcmp_pt_entry){walk->optimizer, set->group_count, id, copy};
+    return GRADCMP_OK;
+}
+
+/* Another rank's file must list the same parameters. */
+static enum gradcmp_status check_entry(const struct walk *walk, const struct gcmp_node *node,
+                                       int64_t id) {
+    struct entry_key key = {id, walk->optimizer};
+    size_t index;
+    if (!gcmp_map_find(&walk->place->set->entry_index, &key, sizeof key, &index)) {
+        PLACE_FAIL(walk->place, GRADCMP_ERROR_CORRUPT, node,
+                   "param_groups list parameter %lld, which another rank's file does not",
+                   (long long)id);
+    }
+    return GRADCMP_OK;
+}
+
+/* Names may stand in place of numbers; they are not entries, for they need no name. */
+static enum gradcmp_status walk_group(struct walk *walk, const struct gcmp_node *group) {
+    const struct gcmp_node *params = gcmp_node_get(group, "params");
+    const struct gcmp_node *names = gcmp_node_get(group, "param_names");
+    size_t count = gcmp_node_count(params);
+    if (params == NULL || (params->kind != GCMP_NODE_LIST && params->kind != GCMP_NODE_TUPLE)) {
+        PLACE_FAIL(walk->place, GRADCMP_ERROR_CORRUPT, group,
+                   "expected a list \"params\" in a group of parameters, found %s",
+                   gcmp_node_kind_name(params));
+    }
+    bool is_named = names != NULL && names->kind != GCMP_NODE_NONE;
+    if (is_named && gcmp_node_count(names) != count) {
+        PLACE_FAIL(walk->place, GRADCMP_ERROR_CORRUPT, names,
+                   "a group of %zu parameters with %zu names", count, gcmp_node_count(names));
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct gcmp_node *param = gcmp_node_item(params, i);
+        const struct gcmp_node *name = is_named ? gcmp_node_item(names, i) : NULL;
+        int64_t id;
+        GCMP_TRY(visit(walk->place, params));
+        if (gcmp_node_text(param) != NULL) {
+            continue;
+        }
+        if (!gcmp_node_int(param, &id) || (name != NULL && gcmp_node_text(name) == NULL)) {
+            PLACE_FAIL(walk->place, GRADCMP_ERROR_CORRUPT, param,
+                       "expected a number or a name of a parameter, found %s",
+                       gcmp_node_kind_name(param));
+        }
+        GCMP_TRY(walk->is_known ? check_entry(walk, param, id) : add_entry(walk, param, id, name));
+    }
+    return GRADCMP_OK;
+}
+
+/* --- steps --- */
+
+/* The value of a tensor of one element; false where it is another. */
+static bool read_scalar(const struct gcmp_pt_place *place, const struct gradcmp_extent *view,
+                        double *out) {
+    unsigned char bytes[8], swapped[8];
+    unsigned count = gcmp_dtype_bytes((enum gradcmp_dtype)view->dtype);
+    uint64_t bits;
+    if (count == 0 || count > sizeof bytes ||
+        gcmp_dir_read(place->torch->dir, place->torch->file,
+                      view->offset_bytes + (uint64_t)view->offset_elems * count, bytes, count,
+                      NULL) != GRADCMP_OK) {
+        return false;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        swapped[i] = view->big_endian ? bytes[count - 1 - i] : bytes[i];
+    }
+    struct gcmp_cursor cursor = gcmp_cursor_make(swapped, count, 0);
+    (void)gcmp_read_le(&cursor, count, &bits);
+    if (view->dtype == GRADCMP_DTYPE_FLOAT32) {
+        uint32_t word = (uint32_t)bits;
+        float value;
+        memcpy(&value, &word, sizeof value);
+        *out = (double)value;
+    } else if (view->dtype == GRADCMP_DTYPE_FLOAT64) {
+        memcpy(out, &bits, sizeof *out);
+    } else if (view->dtype == GRADCMP_DTYPE_INT64 || view->dtype == GRADCMP_DTYPE_INT32) {
+        *out = (double)(count == 4 ? (int64_t)(int32_t)bits : (int64_t)bits);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Take note of one step count: all parameters' must agree to tell the iteration. */
+static void note_step(struct gcmp_pt_set *set, double value) {
+    bool is_count = value >= 0.0 && value <= 9007199254740992.0 && floor(value) >= value;
+    int64_t step = is_count ? (int64_t)value : -2;
+    set->step = set->step == -1 || set->step == step ? step : -2;
+}
+
+/* --- state --- */
+
+/* Add one value of a parameter's state: tensors, and what "step" says in any form. */
+static enum gradcmp_status walk_value(struct walk *walk, const struct gcmp_node *key,
+                                      const struct gcmp_node *value, struct gcmp_pt_tensor about) {
+    const char *word = gcmp_node_text(key);
+    struct gcmp_pt_set *set = walk->place->set;
+    double number;
+    if (word == NULL || strlen(word) > MAX_NAME_BYTES) {
+        return GRADCMP_OK;
+    }
+    bool is_step = strcmp(word, "step") == 0;
+    if (!gcmp_pt_is_tensor(value)) {
+        if (is_step && gcmp_node_number(value, &number)) {
+            note_step(set, number);
+        }
+        return GRADCMP_OK;
+    }
+    about.key = gcmp_arena_format(arena_of(walk), "%s.%s", about.key, word);
+    about.state = gcmp_pt_state_word(arena_of(walk), word);
+    if (about.key == NULL || about.state == NULL) {
+        GCMP_FAIL_MEMORY(walk->place->error);
+    }
+    size_t before = set->tensor_count;
+    GCMP_TRY(gcmp_pt_add_tensor(walk->place, value, &about));
+    const struct gcmp_pt_tensor *added = &set->tensors[before];
+    if (is_step && set->tensor_count > before && added->unread == NULL && added->ndim == 0 &&
+        read_scalar(walk->place, &added->view, &number)) {
+        note_step(set, number);
+    }
+    return GRADCMP_OK;
+}
+
+/* Say whose state it is: a name, or a number that a group lists. */
+static enum gradcmp_status identify(const struct walk *walk, const struct gcmp_node *key,
+                                    struct gcmp_pt_tensor *about) {
+    const char *prefix = walk->path[0] == '\0' ? "" : walk->path, *dot = prefix[0] ? "." : "";
+    const char *name = gcmp_node_text(key);
+    struct entry_key entry = {0, walk->optimizer};
+    if (name != NULL && strlen(name) <= MAX_NAME_BYTES) {
+        about->key = gcmp_arena_format(arena_of(walk), "%s%sstate.%s", prefix, dot, name);
+        about->name = gcmp_arena_dup(arena_of(walk), name);
+        if (about->name == NULL) {
+            GCMP_FAIL_MEMORY(walk->place->error);
+        }
+    } else if (gcmp_node_int(key, &entry.id)) {
+        about->key =
+            gcmp_arena_format(arena_of(walk), "%s%sstate.%lld", prefix, dot, (long long)entry.id);
+        if (!gcmp_map_find(&walk->place->set->entry_index, &entry, sizeof entry, &about->entry)) {
+            PLACE_FAIL(walk->place, GRADCMP_ERROR_CORRUPT, key,
+                       "a state of parameter %lld, which no group lists", (long long)entry.id);
+        }
+    } else {
+        PLACE_FAIL(walk->place, GRADCMP_ERROR_CORRUPT, key,
+                   "expected a number or a name of a parameter, found %s",
+                   gcmp_node_kind_name(key));
+    }
+    if (about->key == NULL) {
+        GCMP_FAIL_MEMORY(walk->place->error);
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status walk_parameter(struct walk *walk, const struct gcmp_node *key,
+                                          const struct gcmp_node *values) {
+    struct gcmp_pt_tensor about = {.kind = GCMP_PT_STATE, .entry = SIZE_MAX};
+    bool is_dict = values != NULL && !gcmp_pt_is_tensor(values) &&
+                   (values->kind == GCMP_NODE_DICT || values->kind == GCMP_NODE_CALL);
+    if (!is_dict) { /* some optimizers keep other things there, under names */
+        if (gcmp_node_text(key) != NULL && !gcmp_pt_is_tensor(values)) {
+            return GRADCMP_OK;
+        }
+        PLACE_FAIL(walk->place, GRADCMP_ERROR_CORRUPT, values,
+                   "expected a dict as state of a parameter, found %s",
+                   gcmp_node_kind_name(values));
+    }
+    GCMP_TRY(identify(walk, key, &about));
+    for (size_t i = 0; i < gcmp_node_count(values); i++) {
+        const struct gcmp_node *word = NULL, *value = NULL;
+        GCMP_TRY(visit(walk->place, values));
+        if (gcmp_node_pair(values, i, &word, &value)) {
+            GCMP_TRY(walk_value(walk, word, value, about));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status walk_groups(struct walk *walk, const struct gcmp_node *groups) {
+    struct gcmp_pt_set *set = walk->place->set;
+    for (size_t i = 0; i < gcmp_node_count(groups); i++) {
+        const struct gcmp_node *group = gcmp_node_item(groups, i);
+        double step;
+        GCMP_TRY(visit(walk->place, groups));
+        GCMP_TRY(walk_group(walk, group));
+        if (gcmp_node_number(gcmp_node_get(group, "step"), &step)) {
+            note_step(set, step);
+        }
+        if (!walk->is_known) {
+            set->group_count++;
+        }
+    }
+    return gcmp_pt_read_groups(set->catalogue, groups, walk->place->error);
+}
+
+/* The optimizer's number: files of further ranks hold the same ones, in the same order. */
+static void number_optimizer(struct walk *walk) {
+    struct gcmp_pt_set *set = walk->place->set;
+    walk->optimizer = walk->place->optimizer++;
+    walk->is_known = walk->place->rank > 0 && walk->optimizer < set->optimizer_count;
+    if (!walk->is_known) {
+        walk->optimizer = set->optimizer_count++;
+    }
+}
+
+enum gradcmp_status gcmp_pt_walk_optimizer(struct gcmp_pt_place *place,
+                                           const struct gcmp_node *optimizer, const char *path) {
+    struct walk walk = {.place = place, .path = path};
+    const struct gcmp_node *state = gcmp_node_get(optimizer, "state");
+    number_optimizer(&walk);
+    GCMP_TRY(walk_groups(&walk, gcmp_node_get(optimizer, "param_groups")));
+    for (size_t i = 0; i < gcmp_node_count(state); i++) {
+        const struct gcmp_node *key = NULL, *values = NULL;
+        GCMP_TRY(visit(place, state));
+        if (gcmp_node_pair(state, i, &key, &values)) {
+            GCMP_TRY(walk_parameter(&walk, key, values));
+        }
+    }
+    return GRADCMP_OK;
+}

@@ -1,0 +1,177 @@
+/* Tensors of a torch.save checkpoint as they are found.
+ *
+ * Limits: a view that repeats elements (expanded, overlapping) has at most MAX_REPEATED times as
+ * many as its storage, beyond FREE_ELEMS: reading it takes as long as its shape says. */
+#include "formats/torch_save_set.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/catalogue.h"
+#include "base/checked.h"
+#include "base/dtype.h"
+#include "formats/safetensors_image.h"
+#include "formats/torch_save_shard.h"
+
+enum { MAX_REPEATED = 64, FREE_ELEMS = 1 << 24 };
+
+#define PLACE_FAIL(place, code, node, ...)                                                         \
+    GCMP_FAIL_AT((place)->error, (code),                                                           \
+                 gcmp_dir_file_path((place)->torch->dir, (place)->torch->file),                    \
+                 (place)->torch->pickle->offset_bytes + (node)->at, "torch: " __VA_ARGS__)
+
+bool gcmp_pt_is_tensor(const struct gcmp_node *node) {
+    return gcmp_torch_is_tensor(node) || gcmp_pt_is_sharded(node);
+}
+
+static enum gradcmp_status append(struct gcmp_pt_set *set, const struct gcmp_pt_tensor *tensor,
+                                  struct gradcmp_error *error) {
+    if (set->tensor_count == set->tensor_capacity) {
+        size_t capacity = set->tensor_capacity == 0 ? 256 : 2 * set->tensor_capacity;
+        struct gcmp_pt_tensor *moved = reallocarray(set->tensors, capacity, sizeof *moved);
+        if (moved == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        set->tensors = moved;
+        set->tensor_capacity = capacity;
+    }
+    set->tensors[set->tensor_count++] = *tensor;
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status check_repeats(const struct gcmp_pt_place *place,
+                                         const struct gcmp_node *node,
+                                         const struct gradcmp_extent *view) {
+    uint64_t elems = 0;
+    uint64_t stored = view->length_bytes / gcmp_dtype_bytes((enum gradcmp_dtype)view->dtype);
+    (void)gcmp_product(view->shape, view->ndim, &elems); /* checked where the view was made */
+    if (elems > FREE_ELEMS && elems / MAX_REPEATED > stored) {
+        PLACE_FAIL(place, GRADCMP_ERROR_LIMIT, node,
+                   "an expanded view of %llu elements of a storage of %llu",
+                   (unsigned long long)elems, (unsigned long long)stored);
+    }
+    return GRADCMP_OK;
+}
+
+/* Look at a plain tensor. One of a type that is not read is kept with the reason. */
+static enum gradcmp_status view_tensor(const struct gcmp_pt_place *place,
+                                       const struct gcmp_node *node,
+                                       struct gcmp_pt_tensor *tensor) {
+    struct gradcmp_error error = {0};
+    enum gradcmp_status status = gcmp_torch_tensor(place->torch, node, &tensor->view, &error);
+    if (status == GRADCMP_ERROR_UNSUPPORTED) {
+        tensor->unread = gcmp_arena_dup(place->set->catalogue->arena, error.message);
+        if (tensor->unread == NULL) {
+            GCMP_FAIL_MEMORY(place->error);
+        }
+        return GRADCMP_OK;
+    }
+    if (status != GRADCMP_OK) {
+        return gcmp_error_set(place->error, status, error.path, error.offset_bytes, "%s",
+                              error.message);
+    }
+    return check_repeats(place, node, &tensor->view);
+}
+
+static enum gradcmp_status add_whole(const struct gcmp_pt_place *place,
+                                     const struct gcmp_node *node, struct gcmp_pt_tensor tensor) {
+    GCMP_TRY(view_tensor(place, node, &tensor));
+    if (tensor.unread == NULL) {
+        tensor.ndim = tensor.view.ndim;
+        tensor.shape = gcmp_catalogue_dims(place->set->catalogue, tensor.ndim, tensor.view.shape);
+        if (tensor.shape == NULL) {
+            GCMP_FAIL_MEMORY(place->error);
+        }
+    }
+    return append(place->set, &tensor, place->error);
+}
+
+/* Add one piece; its tensor must have the shape that the piece was computed to have. */
+static enum gradcmp_status add_piece(const struct gcmp_pt_place *place,
+                                     const struct gcmp_node *node,
+                                     const struct gcmp_pt_shard *shard,
+                                     struct gcmp_pt_tensor tensor) {
+    struct gradcmp_catalogue *catalogue = place->set->catalogue;
+    uint64_t elems;
+    GCMP_TRY(view_tensor(place, shard->local, &tensor));
+    tensor.ndim = shard->ndim;
+    tensor.shape = gcmp_catalogue_dims(catalogue, shard->ndim, shard->shape);
+    tensor.start = gcmp_catalogue_dims(catalogue, shard->ndim, shard->start);
+    if (tensor.shape == NULL || tensor.start == NULL) {
+        GCMP_FAIL_MEMORY(place->error);
+    }
+    bool fits = tensor.view.ndim == shard->ndim &&
+                memcmp(tensor.view.shape, shard->extent, shard->ndim * sizeof *shard->extent) == 0;
+    bool is_empty = gcmp_product(shard->extent, shard->ndim, &elems) && elems == 0;
+    bool is_stored_empty = gcmp_product(tensor.view.shape, tensor.view.ndim, &elems) && elems == 0;
+    if (tensor.unread == NULL && !fits && !(is_empty && is_stored_empty)) {
+        PLACE_FAIL(place, GRADCMP_ERROR_CORRUPT, node,
+                   "%.160s: the local tensor of a sharded one is not of the shape that its "
+                   "placement gives",
+                   tensor.key);
+    }
+    if (shard->mesh_ranks > place->set->mesh_ranks) {
+        place->set->mesh_ranks = shard->mesh_ranks;
+    }
+    return append(place->set, &tensor, place->error);
+}
+
+enum gradcmp_status gcmp_pt_add_tensor(const struct gcmp_pt_place *place,
+                                       const struct gcmp_node *node,
+                                       const struct gcmp_pt_tensor *about) {
+    struct gcmp_pt_tensor tensor = *about;
+    struct gcmp_pt_shard shard;
+    tensor.file = place->torch->file;
+    tensor.rank = place->rank;
+    if (gcmp_pt_is_dtensor(node)) {
+        GCMP_TRY(gcmp_pt_read_dtensor(place->torch, node, &shard, place->error));
+        return add_piece(place, node, &shard, tensor);
+    }
+    if (!gcmp_pt_is_sharded(node)) {
+        return add_whole(place, node, tensor);
+    }
+    size_t count = gcmp_pt_sharded_count(node);
+    for (size_t i = 0; i < count; i++) {
+        GCMP_TRY(gcmp_pt_read_sharded(place->torch, node, i, &shard, place->error));
+        GCMP_TRY(add_piece(place, node, &shard, tensor));
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_pt_add_range(struct gcmp_pt_set *set, uint32_t file,
+                                      const struct gcmp_st_tensor *weight,
+                                      struct gradcmp_error *error) {
+    struct gcmp_arena *arena = set->catalogue->arena;
+    struct gcmp_pt_tensor tensor = {.kind = GCMP_PT_WEIGHT,
+                                    .state = "param",
+                                    .entry = SIZE_MAX,
+                                    .file = file,
+                                    .rank = -1,
+                                    .ndim = weight->ndim};
+    int64_t step = 1;
+    tensor.key = tensor.name = gcmp_arena_dup(arena, weight->name);
+    tensor.shape = gcmp_catalogue_dims(set->catalogue, weight->ndim, weight->shape);
+    tensor.unread = weight->dtype != GRADCMP_DTYPE_NONE
+                        ? NULL
+                        : gcmp_arena_format(arena, "type %s", weight->type);
+    if (tensor.key == NULL || tensor.shape == NULL ||
+        (weight->dtype == GRADCMP_DTYPE_NONE && tensor.unread == NULL)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    tensor.view.offset_bytes = weight->offset_bytes;
+    tensor.view.length_bytes = weight->length_bytes;
+    tensor.view.dtype = (uint8_t)weight->dtype;
+    tensor.view.ndim = (uint8_t)weight->ndim;
+    for (unsigned d = weight->ndim; d-- > 0;) {
+        tensor.view.shape[d] = weight->shape[d];
+        tensor.view.stride[d] = step;
+        step *= weight->shape[d] > 0 ? (int64_t)weight->shape[d] : 1;
+    }
+    return append(set, &tensor, error);
+}
+
+void gcmp_pt_free(struct gcmp_pt_set *set) {
+    free(set->tensors);
+    free(set->entries);
+    gcmp_map_free(&set->entry_index);
+}

@@ -1,0 +1,113 @@
+/* What the files of a torch.save checkpoint hold, before it is known which parameter is which:
+ * tensors (weights, states of optimizers, others) and the optimizers' groups. */
+#ifndef GCMP_FORMATS_TORCH_SAVE_SET_H
+#define GCMP_FORMATS_TORCH_SAVE_SET_H
+
+#include "base/map.h"
+#include "formats/torch_file.h"
+#include "gradcmp/sys/catalogue.h"
+
+enum gcmp_pt_kind {
+    GCMP_PT_OTHER = 0, /* listed only */
+    GCMP_PT_WEIGHT,    /* of a model's state dict */
+    GCMP_PT_STATE      /* of an optimizer */
+};
+
+/* One tensor of one file: a whole tensor, or the piece of it that one rank holds. */
+struct gcmp_pt_tensor {
+    enum gcmp_pt_kind kind;
+    const char *key;   /* where it stands in the file, with dots: "optimizer.state.0.exp_avg" */
+    const char *name;  /* of the parameter; NULL where it has only a number */
+    const char *state; /* STATE: its word; WEIGHT: "param", or what the dict is called */
+    size_t entry;      /* STATE without a name: index into the set's entries */
+    uint32_t file;
+    int32_t rank;               /* of the file; -1: none */
+    const char *unread;         /* why its values cannot be read; NULL: they can */
+    uint64_t *shape;            /* of the whole tensor, ndim entries */
+    uint64_t *start;            /* of the piece in it; NULL: it is the whole */
+    struct gradcmp_extent view; /* of the piece; not set where unread */
+    unsigned ndim;
+};
+
+/* A number of an optimizer: the k-th parameter of its groups. */
+struct gcmp_pt_entry {
+    uint32_t optimizer, group; /* groups are counted over all optimizers */
+    int64_t id;                /* as the file writes it */
+    const char *name;          /* from param_names, or once it is found; else NULL */
+};
+
+struct gcmp_pt_set {
+    struct gradcmp_catalogue *catalogue;
+    struct gcmp_pt_tensor *tensors;
+    size_t tensor_count, tensor_capacity;
+    struct gcmp_pt_entry *entries;
+    size_t entry_count, entry_capacity;
+    struct gcmp_map entry_index; /* {optimizer, id} -> index into entries */
+    uint32_t optimizer_count, group_count;
+    bool is_ordered;     /* weights stand in the order of the model */
+    uint64_t mesh_ranks; /* most ranks that a mesh of a sharded tensor has; 0: none is sharded */
+    int64_t step;        /* of the optimizer; -1: not known, -2: parameters disagree */
+};
+
+/* Where a walk stands in a file. */
+struct gcmp_pt_place {
+    struct gcmp_pt_set *set;
+    const struct gcmp_torch_file *torch;
+    int32_t rank;
+    uint64_t visits_left; /* entries of dicts that may still be looked at */
+    uint32_t optimizer;   /* number of the next optimizer in the file */
+    struct gradcmp_error *error;
+};
+
+/* True for what gcmp_pt_add_tensor takes: tensors, DTensors, ShardedTensors. */
+bool gcmp_pt_is_tensor(const struct gcmp_node *node);
+
+/* Describe a node as a tensor and append it; `about` gives kind, key, name, state and entry, which
+ * must live in the catalogue's arena. A tensor whose type is not read is kept with the reason. A
+ * ShardedTensor without a shard on this rank adds nothing. Errors: CORRUPT; UNSUPPORTED for a
+ * sharded tensor whose place cannot be computed; LIMIT; MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_add_tensor(const struct gcmp_pt_place *place,
+                                                        const struct gcmp_node *node,
+                                                        const struct gcmp_pt_tensor *about);
+
+/* Append a weight that is a whole range of a safetensors file. Errors: MEMORY. */
+struct gcmp_st_tensor;
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_add_range(struct gcmp_pt_set *set, uint32_t file,
+                                                       const struct gcmp_st_tensor *weight,
+                                                       struct gradcmp_error *error);
+
+/* Look for weights and optimizers in the object of one file, and add them to the set. Settings of
+ * the optimizers go into the catalogue. Errors: CORRUPT where a state or a group is not of its
+ * form; LIMIT; MEMORY; those of gcmp_pt_add_tensor. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_walk(struct gcmp_pt_place *place);
+
+/* The same for one optimizer (a dict of "state" and "param_groups") that stands under `path`. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_walk_optimizer(struct gcmp_pt_place *place,
+                                                            const struct gcmp_node *optimizer,
+                                                            const char *path);
+/* The same for one dict of tensors, of that kind and state. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_walk_tensors(struct gcmp_pt_place *place,
+                                                          const struct gcmp_node *dict,
+                                                          const char *path, enum gcmp_pt_kind kind,
+                                                          const char *state);
+
+/* Record what an optimizer's groups say of themselves, as settings (adam_beta1, lr, ...). Errors:
+ * MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_read_groups(struct gradcmp_catalogue *catalogue,
+                                                         const struct gcmp_node *groups,
+                                                         struct gradcmp_error *error);
+
+/* Make the catalogue's stored tensors of the set: names for numbers, pieces of one tensor put
+ * together. Errors: UNSUPPORTED where a number could mean several weights, where a tensor of an
+ * optimizer's state has an unread type, or a tensor is in two files; CORRUPT where pieces of one
+ * tensor disagree; MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_join(struct gcmp_pt_set *set,
+                                                  struct gradcmp_error *error);
+
+void gcmp_pt_free(struct gcmp_pt_set *set);
+
+/* The word for a state in reports: copies of weights in an optimizer are all "fp32_param". Words
+ * that are not known are copied into `arena`; NULL without memory. */
+const char *gcmp_pt_state_word(struct gcmp_arena *arena, const char *word);
+
+#endif
