@@ -110,19 +110,27 @@ bool gcmp_checkpoint_has_state(const struct gradcmp_checkpoint *checkpoint, cons
     return find_state(checkpoint, state) < checkpoint->state_count;
 }
 
-/* True where the state is there, but only in flat buffers whose layout is not rebuilt. */
-static bool only_in_buckets(const struct gradcmp_catalogue *catalogue, const char *state) {
+static bool is_bucket_of(const struct gradcmp_stored *stored, const char *state) {
+    return stored->layout == GRADCMP_LAYOUT_BUCKET && stored->state != NULL &&
+           strcmp(stored->state, state) == 0;
+}
+
+static bool has_buckets_of(const struct gradcmp_catalogue *catalogue, const char *state) {
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        if (is_bucket_of(&catalogue->stored[i], state)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True where the optimizer lies in flat buffers inside opaque objects, which are not looked into.
+ */
+static bool is_opaque_bucket_layout(const struct gradcmp_catalogue *catalogue) {
     static const char *const layouts[] = {"dp_reshardable", "dp_zero_gather_scatter",
                                           "fully_sharded_bucket_space"};
     for (size_t i = 0; catalogue->layout_name != NULL && i < 3; i++) {
         if (strcmp(catalogue->layout_name, layouts[i]) == 0) {
-            return true; /* some of these keep the buffers inside opaque objects */
-        }
-    }
-    for (size_t i = 0; i < catalogue->stored_count; i++) {
-        const struct gradcmp_stored *stored = &catalogue->stored[i];
-        if (stored->layout == GRADCMP_LAYOUT_BUCKET && stored->state != NULL &&
-            strcmp(stored->state, state) == 0) {
             return true;
         }
     }
@@ -131,7 +139,7 @@ static bool only_in_buckets(const struct gradcmp_catalogue *catalogue, const cha
 
 static enum gradcmp_status refuse_state(const struct gradcmp_checkpoint *checkpoint,
                                         const char *state, struct gradcmp_error *error) {
-    if (only_in_buckets(&checkpoint->catalogue, state)) {
+    if (is_opaque_bucket_layout(&checkpoint->catalogue)) {
         GCMP_FAIL_AT(
             error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
             "state \"%s\" is stored in bucket space (%s), which is not read yet; save with "
@@ -165,8 +173,13 @@ enum gradcmp_status gcmp_checkpoint_model(struct gradcmp_checkpoint *checkpoint,
     struct gcmp_state_model *entry = &checkpoint->models[index];
     if (!entry->loaded) {
         struct gcmp_unshard_options options = {.layers = checkpoint->layers_option};
-        enum gradcmp_status status = gcmp_unshard(&checkpoint->catalogue, checkpoint->states[index],
-                                                  &options, &entry->model, error);
+        const struct gradcmp_catalogue *catalogue = &checkpoint->catalogue;
+        enum gradcmp_status status =
+            has_buckets_of(catalogue, state)
+                ? gcmp_unshard_buckets(catalogue, checkpoint->states[index], &options,
+                                       &entry->model, error)
+                : gcmp_unshard(catalogue, checkpoint->states[index], &options, &entry->model,
+                               error);
         if (status != GRADCMP_OK) {
             gcmp_error_add_path(error, checkpoint->path);
             return status;

@@ -7,7 +7,7 @@
 #include "unshard/unshard.h"
 
 static bool is_listed(const struct gradcmp_stored *stored) {
-    return stored->layout == GRADCMP_LAYOUT_MODEL && gcmp_is_parameter_state(stored->state);
+    return stored->layout <= GRADCMP_LAYOUT_BUCKET && gcmp_is_parameter_state(stored->state);
 }
 
 static int compare_texts(const void *left, const void *right) {
