@@ -142,11 +142,9 @@ static enum gradcmp_status refuse_state(const struct gradcmp_checkpoint *checkpo
     if (is_opaque_bucket_layout(&checkpoint->catalogue)) {
         GCMP_FAIL_AT(
             error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
-            "state \"%s\" is stored in bucket space (%s), which is not read yet; save with "
-            "--dist-ckpt-optim-fully-reshardable",
-            state,
-            checkpoint->catalogue.layout_name == NULL ? "dp_reshardable"
-                                                      : checkpoint->catalogue.layout_name);
+            "state \"%s\" is stored in bucket space (%s), inside objects that are not looked into; "
+            "save with --dist-ckpt-optim-fully-reshardable",
+            state, checkpoint->catalogue.layout_name);
     }
     struct gcmp_text states = GCMP_TEXT_INIT;
     for (size_t i = 0; i < checkpoint->state_count; i++) {
