@@ -14,10 +14,8 @@ complain() { # TEXT NAMES
     fi
 }
 
-# The sanitizers add symbols of their own.
 names() { # the name is the last word of a line of a defined symbol
-    awk 'NF >= 3 { print $NF }' | grep -v -E '^(__asan|__ubsan|__tsan|__msan|__sanitizer|__odr_asan)' |
-        sort -u
+    awk 'NF >= 3 { print $NF }' | sort -u
 }
 
 exported=$(nm -D --defined-only "$shared" | names)
