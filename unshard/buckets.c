@@ -28,6 +28,7 @@ struct run {
     const struct gradcmp_coords *coords;
     uint64_t first; /* element of the bucket where the box begins */
     uint32_t copy;
+    struct gcmp_flat flat; /* the box, row-major */
 };
 
 static struct gradcmp_slab *add_slab(struct work *work) {
@@ -46,9 +47,10 @@ static struct gradcmp_slab *add_slab(struct work *work) {
 /* Make the slab of one box of the run: `box` holds start and extent within the weight's box, whose
  * first element is element `at` of the bucket. */
 static enum gradcmp_status make_slab(struct work *work, const struct run *run,
-                                     const struct gcmp_flat *flat, const struct gcmp_box *box,
-                                     uint64_t at, struct gradcmp_error *error) {
+                                     const struct gcmp_box *box, uint64_t at,
+                                     struct gradcmp_error *error) {
     const struct gradcmp_piece *piece = run->piece;
+    const struct gcmp_flat *flat = &run->flat;
     struct gradcmp_slab *slab = add_slab(work);
     uint64_t *dims = gcmp_arena_alloc(work->arena, flat->ndim, 2 * sizeof *dims);
     int64_t *stride = gcmp_arena_alloc(work->arena, flat->ndim, sizeof *stride);
@@ -77,17 +79,17 @@ static enum gradcmp_status make_slab(struct work *work, const struct run *run,
 /* Make the slabs of one box of a weight: a flat range of the bucket, in one piece or several. */
 static enum gradcmp_status make_run(struct work *work, struct run *run, unsigned ndim,
                                     struct gradcmp_error *error) {
-    struct gcmp_flat flat = {.ndim = ndim};
-    memcpy(flat.local, run->box->extent, ndim * sizeof *flat.local);
-    uint64_t elems = gcmp_flat_init(&flat), from = 0;
+    run->flat.ndim = ndim;
+    memcpy(run->flat.local, run->box->extent, ndim * sizeof *run->flat.local);
+    uint64_t elems = gcmp_flat_init(&run->flat), from = 0;
     for (size_t i = gcmp_bucket_find(run->bucket, run->first); from < elems; i++) {
         run->piece = run->bucket->pieces[i]; /* pieces fill the bucket */
         uint64_t end = run->piece->start[0] + run->piece->extent[0] - run->first;
         uint64_t to = end < elems ? end : elems;
         while (from < to) {
             struct gcmp_box box;
-            uint64_t count = gcmp_flat_box(&flat, from, to, box.start, box.extent);
-            GCMP_TRY(make_slab(work, run, &flat, &box, run->first + from, error));
+            uint64_t count = gcmp_flat_box(&run->flat, from, to, box.start, box.extent);
+            GCMP_TRY(make_slab(work, run, &box, run->first + from, error));
             from += count;
         }
     }

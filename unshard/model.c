@@ -246,8 +246,8 @@ static enum gradcmp_status make_parameters(struct work *work, struct gradcmp_err
 static enum gradcmp_status unshard(struct work *work, const struct gcmp_unshard_options *options,
                                    struct gcmp_arena *scratch, struct gradcmp_error *error) {
     struct gradcmp_model *model = work->model;
-    GCMP_TRY(gcmp_plan_make(work->catalogue, model->state, options, model->arena, scratch,
-                            &work->plan, error));
+    struct gcmp_plan_input input = {work->catalogue, model->state, options, model->arena, scratch};
+    GCMP_TRY(gcmp_plan_make(&input, &work->plan, error));
     model->layers = work->plan.layers;
     GCMP_TRY(cut_items(work, error));
     return make_parameters(work, error);

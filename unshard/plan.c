@@ -159,26 +159,25 @@ static enum gradcmp_status name_entries(struct gcmp_plan *plan, struct gcmp_aren
     return GRADCMP_OK;
 }
 
-enum gradcmp_status gcmp_plan_make(const struct gradcmp_catalogue *catalogue, const char *state,
-                                   const struct gcmp_unshard_options *options,
-                                   struct gcmp_arena *arena, struct gcmp_arena *scratch,
-                                   struct gcmp_plan *plan, struct gradcmp_error *error) {
+enum gradcmp_status gcmp_plan_make(const struct gcmp_plan_input *input, struct gcmp_plan *plan,
+                                   struct gradcmp_error *error) {
+    const struct gradcmp_catalogue *catalogue = input->catalogue;
     *plan = (struct gcmp_plan){.items = NULL};
-    GCMP_TRY(gcmp_names_read(catalogue, state, scratch, &plan->names, error));
+    GCMP_TRY(gcmp_names_read(catalogue, input->state, input->scratch, &plan->names, error));
     struct gcmp_map model = GCMP_MAP_INIT;
     enum gradcmp_status status = GRADCMP_OK;
-    if (strcmp(state, "param") != 0) {
+    if (strcmp(input->state, "param") != 0) {
         status = map_model(catalogue, &model, error);
     }
     if (status == GRADCMP_OK) {
-        status = collect(catalogue, state, &model, plan, error);
+        status = collect(catalogue, input->state, &model, plan, error);
     }
     gcmp_map_free(&model);
     GCMP_TRY(status);
     GCMP_TRY(gcmp_stack_decide(catalogue, plan->items, plan->item_count, error));
-    GCMP_TRY(choose_layers(catalogue, options, plan, error));
+    GCMP_TRY(choose_layers(catalogue, input->options, plan, error));
     GCMP_TRY(place_slots(plan, error));
-    return name_entries(plan, arena, error);
+    return name_entries(plan, input->arena, error);
 }
 
 void gcmp_plan_free(struct gcmp_plan *plan) {

@@ -22,14 +22,20 @@ struct gcmp_plan {
     struct gcmp_name *names; /* one an item */
 };
 
-/* Plan the parameters of a state. Names of parameters live in `arena` or are the catalogue's, the
- * texts of names in `scratch`, which must outlive the plan. On failure and after use:
- * gcmp_plan_free. Errors: CORRUPT, UNSUPPORTED, LIMIT, USAGE (options->layers below a layer there
- * is), MEMORY. */
-GRADCMP_MUST_USE enum gradcmp_status
-gcmp_plan_make(const struct gradcmp_catalogue *catalogue, const char *state,
-               const struct gcmp_unshard_options *options, struct gcmp_arena *arena,
-               struct gcmp_arena *scratch, struct gcmp_plan *plan, struct gradcmp_error *error);
+/* What a plan is made of and where its texts live. */
+struct gcmp_plan_input {
+    const struct gradcmp_catalogue *catalogue;
+    const char *state;
+    const struct gcmp_unshard_options *options; /* NULL: the defaults */
+    struct gcmp_arena *arena;                   /* names that are not the catalogue's */
+    struct gcmp_arena *scratch;                 /* texts of names; must outlive the plan */
+};
+
+/* Plan the parameters of a state. On failure and after use: gcmp_plan_free. Errors: CORRUPT,
+ * UNSUPPORTED, LIMIT, USAGE (options->layers below a layer there is), MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_plan_make(const struct gcmp_plan_input *input,
+                                                    struct gcmp_plan *plan,
+                                                    struct gradcmp_error *error);
 void gcmp_plan_free(struct gcmp_plan *plan);
 
 /* l of an entry's parameter: layer + 1; without one, 0 for an embedding and L + 1 for a head. */

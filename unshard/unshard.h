@@ -40,8 +40,8 @@ gcmp_unshard_buckets(const struct gradcmp_catalogue *catalogue, const char *stat
 GRADCMP_MUST_USE enum gradcmp_status
 gcmp_unshard_check_states(const struct gradcmp_catalogue *catalogue, struct gradcmp_error *error);
 
-/* List the states of which the catalogue holds parameters, sorted, each once; the array lives in
- * the arena. */
+/* List the states of which the catalogue holds parameters, buckets of them included, sorted, each
+ * once; the array lives in the arena. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_unshard_states(const struct gradcmp_catalogue *catalogue,
                                                          struct gcmp_arena *arena,
                                                          const char ***states, size_t *count,

@@ -33,10 +33,11 @@ static void test_states__are_sorted_and_each_once(void **state) {
     size_t count;
     assert_int_equal(gcmp_unshard_states(&hand->catalogue, &hand->arena, &states, &count, NULL),
                      GRADCMP_OK);
-    assert_int_equal(count, 3);
+    assert_int_equal(count, 4);
     assert_string_equal(states[0], "exp_avg");
     assert_string_equal(states[1], "exp_avg_sq");
-    assert_string_equal(states[2], "param");
+    assert_string_equal(states[2], "fp32_param");
+    assert_string_equal(states[3], "param");
 }
 
 static void test_states__none_are_none(void **state) {
