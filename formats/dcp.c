@@ -185,6 +185,7 @@ static enum gradcmp_status open_catalogue(struct gradcmp_catalogue *catalogue,
     GCMP_TRY(read_metadata(catalogue, &megatron, error));
     GCMP_TRY(check_items(catalogue, error));
     catalogue->writer = megatron ? "megatron-core" : "torch";
+    catalogue->is_ordered = !megatron;
     if (catalogue->iteration < 0) {
         catalogue->iteration = iteration_of_folder(gcmp_dir_path(catalogue->dir));
     }

@@ -229,7 +229,7 @@ enum gradcmp_status gcmp_ids_solve(struct gcmp_ids *ids, struct gradcmp_error *e
     }
     if (ids->entry_count > ids->weight_count) {
         GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
-                  "the optimizer numbers %zu parameters, but the file holds only %zu weights%s",
+                  "the optimizer numbers %zu parameters, but there are only %zu weights%s",
                   ids->entry_count, ids->weight_count, WAY_OUT);
     }
     if (groups <= 1 && ids->is_ordered) {

@@ -9,6 +9,7 @@
 #include "betas.h"
 #include "bounds/bounds.h"
 #include "comparison.h"
+#include "numbering.h"
 
 /* What a report keeps open, because its catalogues and names are printed from it. */
 struct kept_checkpoints {
@@ -284,6 +285,7 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
     report->baseline_path = comparison->baseline.checkpoint->path;
     open_candidates(comparison, candidates);
     report->state = choose_state(comparison);
+    GCMP_TRY(gcmp_name_numbers(comparison, error));
     GCMP_TRY(gcmp_checkpoint_model(comparison->baseline.checkpoint, report->state,
                                    &comparison->baseline.model, error));
     struct gradcmp_bound *bound = &report->baseline_bound;

@@ -1,0 +1,199 @@
+/* Numbers of optimizers, named by the other side. */
+#include "numbering.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "formats/optimizer_ids.h"
+
+/* The two sides while one is named. */
+struct naming {
+    const struct gradcmp_catalogue *named;
+    struct gradcmp_catalogue *numbered;
+    struct gcmp_ids ids;
+    struct gcmp_ids_weight *weights;
+    struct gradcmp_error *error;
+};
+
+static bool has_numbers(const struct gradcmp_catalogue *catalogue) {
+    return catalogue->number_groups != NULL;
+}
+
+/* A tensor that has the shape of its parameter. */
+static bool is_of_state(const struct gradcmp_stored *stored, const char *state) {
+    return stored->state != NULL && strcmp(stored->state, state) == 0 &&
+           stored->layout == GRADCMP_LAYOUT_MODEL &&
+           gcmp_dtype_is_float((enum gradcmp_dtype)stored->dtype);
+}
+
+/* Buffers of normalization layers are among the weights, and no optimizer has them. */
+static bool is_buffer(const char *name) {
+    static const char *const words[] = {"running_mean", "running_var", "num_batches_tracked"};
+    const char *dot = strrchr(name, '.'), *word = dot == NULL ? name : dot + 1;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(words[i], word) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Take the names and shapes of one state of the named side. */
+static void take_weights(struct naming *naming, const char *state) {
+    const struct gradcmp_catalogue *named = naming->named;
+    naming->ids.weight_count = 0;
+    for (size_t i = 0; i < named->stored_count; i++) {
+        const struct gradcmp_stored *stored = &named->stored[i];
+        if (is_of_state(stored, state) && !is_buffer(stored->name)) {
+            bool is_flat = stored->model_shape != NULL;
+            naming->weights[naming->ids.weight_count++] = (struct gcmp_ids_weight){
+                stored->name, is_flat ? stored->model_shape : stored->shape,
+                is_flat ? stored->model_ndim : stored->ndim};
+        }
+    }
+}
+
+/* The number that a name is; SIZE_MAX for other names. */
+static size_t number_of(const struct naming *naming, const char *name) {
+    size_t digits = strspn(name, "0123456789");
+    if (digits == 0 || digits > 9 || name[digits] != '\0') {
+        return SIZE_MAX;
+    }
+    size_t number = strtoul(name, NULL, 10);
+    return number < naming->ids.entry_count ? number : SIZE_MAX;
+}
+
+static void take_numbers(struct naming *naming, const char *state) {
+    for (size_t i = 0; i < naming->ids.entry_count; i++) {
+        naming->ids.entries[i] =
+            (struct gcmp_ids_entry){.group = naming->numbered->number_groups[i]};
+    }
+    for (size_t i = 0; i < naming->numbered->stored_count; i++) {
+        const struct gradcmp_stored *stored = &naming->numbered->stored[i];
+        size_t number = is_of_state(stored, state) ? number_of(naming, stored->name) : SIZE_MAX;
+        if (number != SIZE_MAX) {
+            naming->ids.entries[number].shape = stored->shape;
+            naming->ids.entries[number].ndim = stored->ndim;
+        }
+    }
+}
+
+static void write_names(const struct naming *naming) {
+    for (size_t i = 0; i < naming->numbered->stored_count; i++) {
+        struct gradcmp_stored *stored = &naming->numbered->stored[i];
+        size_t number = stored->state == NULL ? SIZE_MAX : number_of(naming, stored->name);
+        size_t weight = number == SIZE_MAX ? SIZE_MAX : naming->ids.entries[number].weight;
+        if (weight != SIZE_MAX) {
+            stored->name = naming->weights[weight].name;
+        }
+    }
+    naming->numbered->number_groups = NULL;
+}
+
+/* Try the weights of the named side, then its own states, whose order is the weights' too. */
+static enum gradcmp_status solve(struct naming *naming, const char *state) {
+    take_numbers(naming, state);
+    take_weights(naming, "param");
+    if (naming->ids.weight_count == 0) {
+        take_weights(naming, state);
+    }
+    GCMP_TRY(gcmp_ids_solve(&naming->ids, naming->error));
+    write_names(naming);
+    return GRADCMP_OK;
+}
+
+/* Name one side by the other. UNSUPPORTED where that is not certain. */
+static enum gradcmp_status name_by(const struct gradcmp_catalogue *named,
+                                   struct gradcmp_catalogue *numbered, const char *state,
+                                   struct gradcmp_error *error) {
+    struct naming naming = {.named = named, .numbered = numbered, .error = error};
+    naming.weights = calloc(named->stored_count + 1, sizeof *naming.weights);
+    naming.ids.weights = naming.weights;
+    naming.ids.is_ordered = named->is_ordered;
+    naming.ids.entry_count = numbered->number_count;
+    naming.ids.entries = calloc(numbered->number_count + 1, sizeof *naming.ids.entries);
+    enum gradcmp_status status =
+        naming.weights == NULL || naming.ids.entries == NULL
+            ? gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory")
+            : solve(&naming, state);
+    free(naming.weights);
+    free(naming.ids.entries);
+    return status;
+}
+
+/* Numbers on both sides mean the same parameters only if both count the same groups. */
+static enum gradcmp_status check_groups(const struct gradcmp_catalogue *a,
+                                        const struct gradcmp_catalogue *b,
+                                        struct gradcmp_error *error) {
+    if (a->number_count == b->number_count &&
+        memcmp(a->number_groups, b->number_groups, a->number_count * sizeof *a->number_groups) ==
+            0) {
+        return GRADCMP_OK;
+    }
+    GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
+              "both sides number their parameters and name none, but their optimizers have other "
+              "groups (%zu and %zu parameters)",
+              a->number_count, b->number_count);
+}
+
+static struct gradcmp_catalogue *catalogue_of(const struct gcmp_participant *participant) {
+    return participant->checkpoint == NULL ? NULL : &participant->checkpoint->catalogue;
+}
+
+/* The baseline takes the names of the first candidate that gives it some. */
+static enum gradcmp_status name_baseline(const struct gcmp_comparison *comparison,
+                                         struct gradcmp_error *error) {
+    struct gradcmp_catalogue *baseline = catalogue_of(&comparison->baseline);
+    for (size_t i = 0; i < comparison->report->pair_count && has_numbers(baseline); i++) {
+        const struct gradcmp_catalogue *candidate = catalogue_of(&comparison->candidates[i]);
+        if (candidate != NULL && !has_numbers(candidate) &&
+            name_by(candidate, baseline, comparison->report->state, error) ==
+                GRADCMP_ERROR_MEMORY) {
+            return GRADCMP_ERROR_MEMORY;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* Settle one pair after the baseline: names, or numbers, on both sides. */
+static enum gradcmp_status settle_pair(const struct gcmp_comparison *comparison, size_t index,
+                                       struct gradcmp_error *error) {
+    struct gradcmp_catalogue *baseline = catalogue_of(&comparison->baseline);
+    struct gradcmp_catalogue *candidate = catalogue_of(&comparison->candidates[index]);
+    if (has_numbers(baseline) && has_numbers(candidate)) {
+        return check_groups(baseline, candidate, error);
+    }
+    if (has_numbers(candidate)) {
+        return name_by(baseline, candidate, comparison->report->state, error);
+    }
+    return has_numbers(baseline)
+               ? name_by(candidate, baseline, comparison->report->state, error) /* for its error */
+               : GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_name_numbers(struct gcmp_comparison *comparison,
+                                      struct gradcmp_error *error) {
+    bool baseline_had = has_numbers(catalogue_of(&comparison->baseline));
+    GCMP_TRY(name_baseline(comparison, error));
+    for (size_t i = 0; i < comparison->report->pair_count; i++) {
+        struct gradcmp_pair_report *pair = &comparison->report->pairs[i];
+        const struct gradcmp_catalogue *candidate = catalogue_of(&comparison->candidates[i]);
+        struct gradcmp_error pair_error = {0};
+        if (!gcmp_pair_is_open(pair) || candidate == NULL) {
+            continue;
+        }
+        bool candidate_had = has_numbers(candidate);
+        if (settle_pair(comparison, i, &pair_error) != GRADCMP_OK) {
+            gcmp_error_add_path(&pair_error, pair->path);
+            gcmp_pair_fail(pair, &pair_error);
+        } else if (candidate_had != baseline_had) {
+            GCMP_TRY(gcmp_pair_note(comparison, pair, error,
+                                    "the %s numbers its parameters and names none: the names are "
+                                    "the %s's, in the order of its weights, whose shapes all fit",
+                                    candidate_had ? "candidate" : "baseline",
+                                    candidate_had ? "baseline" : "candidate"));
+        }
+    }
+    return GRADCMP_OK;
+}
