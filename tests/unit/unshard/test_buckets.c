@@ -1,361 +1,5 @@
-/* Bucket layouts, written here as Megatron writes them and read back element by element. The writer
- * fills gaps and the ends of buckets with a value that no parameter has. */
-#include <stdio.h>
-
-#include "hand_catalogue.h"
-
-enum { MAX_PARAMS = 64, HIDDEN = 6 };
-
-/* How ranks hold a weight. */
-enum split { WHOLE, ROWS, COLUMNS, GATED_ROWS };
-
-/* One parameter of a layer, or of the model around its layers. */
-struct param {
-    const char *name; /* of the stored tensor, with "layers." and no number in layers */
-    unsigned ndim;
-    uint64_t shape[2];
-    enum split split;
-    bool in_layer, is_expert;
-};
-
-struct setup {
-    uint64_t layers, experts, tp, pp, chunks, ep, etp, dp, bucket_elems;
-    bool fused_norms, grouped, tied, ungated, own_router_type;
-};
-
-/* A model's parameters in the order in which modules register them; experts of a layer are expanded
- * where they are laid out. */
-struct model {
-    struct param params[MAX_PARAMS];
-    size_t count;
-    const struct setup *setup;
-};
-
-static void add(struct model *model, struct param param) {
-    assert_true(model->count < MAX_PARAMS);
-    model->params[model->count++] = param;
-}
-
-static struct model make_model(const struct setup *setup) {
-    struct model model = {.count = 0, .setup = setup};
-    uint64_t h = HIDDEN, ffn = 12;
-    struct param norm = {"decoder.layers.self_attention.linear_qkv.layer_norm_weight",
-                         1,
-                         {h, 0},
-                         WHOLE,
-                         true,
-                         false};
-    add(&model, (struct param){"embedding.word_embeddings.weight", 2, {24, h}, ROWS, false, false});
-    if (!setup->fused_norms) {
-        add(&model, norm);
-    }
-    add(&model,
-        (struct param){
-            "decoder.layers.self_attention.linear_proj.weight", 2, {h, 12}, COLUMNS, true, false});
-    add(&model,
-        (struct param){
-            "decoder.layers.self_attention.linear_proj.bias", 1, {h, 0}, WHOLE, true, false});
-    if (setup->fused_norms) {
-        add(&model, norm);
-    }
-    add(&model,
-        (struct param){
-            "decoder.layers.self_attention.linear_qkv.weight", 2, {36, h}, ROWS, true, false});
-    add(&model,
-        (struct param){
-            "decoder.layers.mlp.linear_fc1.layer_norm_weight", 1, {h, 0}, WHOLE, true, false});
-    if (setup->experts == 0) {
-        add(&model, (struct param){"decoder.layers.mlp.linear_fc1.weight",
-                                   2,
-                                   {2 * ffn, h},
-                                   setup->ungated ? ROWS : GATED_ROWS,
-                                   true,
-                                   false});
-        add(&model, (struct param){
-                        "decoder.layers.mlp.linear_fc2.weight", 2, {h, ffn}, COLUMNS, true, false});
-    } else {
-        add(&model,
-            (struct param){
-                "decoder.layers.mlp.router.weight", 2, {setup->experts, h}, WHOLE, true, false});
-        add(&model, (struct param){"decoder.layers.mlp.experts.experts.linear_fc1.weight",
-                                   2,
-                                   {2 * ffn, h},
-                                   GATED_ROWS,
-                                   true,
-                                   true});
-        add(&model, (struct param){"decoder.layers.mlp.experts.experts.linear_fc2.weight",
-                                   2,
-                                   {h, ffn},
-                                   COLUMNS,
-                                   true,
-                                   true});
-    }
-    add(&model, (struct param){"decoder.final_layernorm.weight", 1, {h, 0}, WHOLE, false, false});
-    if (!setup->tied) {
-        add(&model, (struct param){"output_layer.weight", 2, {24, h}, ROWS, false, false});
-    }
-    return model;
-}
-
-static uint64_t elems_of(const struct param *param) {
-    return param->ndim == 1 ? param->shape[0] : param->shape[0] * param->shape[1];
-}
-
-/* The value of an element, in the copy that a rank holds of it. */
-static double value_of(size_t param, uint64_t layer, uint64_t expert, uint64_t elem,
-                       uint64_t copy) {
-    return (double)(((param * 16 + layer) * 16 + expert) * 1024 + elem) + 0.125 * (double)copy;
-}
-
-/* Rows or columns of a weight on one of `ranks`: the box's start and extent for part `part`. */
-static void part_box(const struct param *param, uint64_t ranks, uint64_t rank, uint64_t part,
-                     uint64_t start[2], uint64_t extent[2]) {
-    start[0] = start[1] = 0;
-    extent[0] = param->shape[0];
-    extent[1] = param->ndim == 1 ? 1 : param->shape[1];
-    uint64_t parts = param->split == GATED_ROWS ? 2 : 1;
-    unsigned axis = param->split == COLUMNS ? 1 : 0;
-    if (param->split != WHOLE) {
-        extent[axis] = param->shape[axis] / parts / ranks;
-        start[axis] = param->shape[axis] / parts * part + extent[axis] * rank;
-    }
-}
-
-static bool is_router(const struct param *param) {
-    return strstr(param->name, "router") != NULL;
-}
-
-/* The model's own tensor: a piece for each layer, expert, rank and part. */
-static void write_weight(struct hand *hand, const struct model *model, const struct param *param) {
-    const struct setup *setup = model->setup;
-    uint64_t shape[4], start[4], extent[4], box_start[2], box_extent[2];
-    unsigned lead = 0;
-    uint64_t layers = param->in_layer ? setup->layers : 1;
-    uint64_t experts = param->is_expert ? setup->experts : 1;
-    if (param->in_layer) {
-        shape[lead++] = layers;
-    }
-    if (param->is_expert) {
-        shape[lead++] = experts;
-    }
-    memcpy(shape + lead, param->shape, param->ndim * sizeof *shape);
-    size_t tensor = hand_tensor(hand, "param", param->name, lead + param->ndim, shape);
-    bool is_wide = setup->own_router_type && is_router(param);
-    hand_stored(hand, tensor)->dtype = is_wide ? GRADCMP_DTYPE_FLOAT32 : GRADCMP_DTYPE_BFLOAT16;
-    uint64_t ranks = param->split == WHOLE ? 1 : param->is_expert ? setup->etp : setup->tp;
-    uint64_t parts = param->split == GATED_ROWS ? 2 : 1;
-    for (uint64_t i = 0; i < layers * experts * ranks * parts; i++) {
-        uint64_t lead_index[2] = {i / parts / ranks / experts, i / parts / ranks % experts};
-        part_box(param, ranks, i / parts % ranks, i % parts, box_start, box_extent);
-        for (unsigned d = 0; d < lead; d++) {
-            start[d] = lead_index[d + (param->in_layer ? 0 : 1)];
-            extent[d] = 1;
-        }
-        memcpy(start + lead, box_start, param->ndim * sizeof *start);
-        memcpy(extent + lead, box_extent, param->ndim * sizeof *extent);
-        hand_piece(hand, tensor, start, extent);
-    }
-}
-
-/* A buffer under way: values, and the ends of parameters and gaps. */
-struct buffer {
-    double values[8192];
-    uint64_t edges[1024];
-    size_t edge_count;
-    uint64_t length; /* without the padding at the end */
-    uint64_t bucket;
-    char key[160]; /* without ".bucket_idx_<n>" */
-};
-
-static void add_edge(struct buffer *buffer) {
-    assert_true(buffer->edge_count < 1024);
-    buffer->edges[buffer->edge_count++] = buffer->length;
-}
-
-/* Write elements [from, to) as a piece, every third time with room between its elements. */
-static void write_piece(struct hand *hand, size_t tensor, const struct buffer *buffer,
-                        uint64_t from, uint64_t to) {
-    static const int64_t twice = 2;
-    uint64_t count = to - from;
-    bool is_spread = hand->catalogue.source_count % 3 == 0;
-    double *values = calloc(2 * count + 5, sizeof *values);
-    assert_non_null(values);
-    for (uint64_t i = 0; i < count; i++) {
-        values[is_spread ? 5 + 2 * i : i] = buffer->values[from + i];
-    }
-    uint32_t source = hand_source(hand, values, 2 * count + 5);
-    struct gradcmp_piece *piece = hand_piece_of(hand, tensor, &from, &count, source);
-    if (is_spread) {
-        piece->stride = &twice;
-        piece->offset_elems = 5;
-    }
-}
-
-/* Write the bucket under way, in slices of data-parallel ranks, and start the next. */
-static void close_bucket(struct hand *hand, const struct setup *setup, struct buffer *buffer) {
-    if (buffer->length == 0) {
-        return;
-    }
-    char name[200];
-    snprintf(name, sizeof name, "%s.bucket_idx_%d.exp_avg", buffer->key, (int)buffer->bucket);
-    size_t tensor = hand_tensor(hand, "exp_avg", name, 1, &buffer->length);
-    hand_stored(hand, tensor)->key = hand_stored(hand, tensor)->name;
-    hand_stored(hand, tensor)->layout = GRADCMP_LAYOUT_BUCKET;
-    uint64_t unit = 128 * setup->dp, padded = (buffer->length + unit - 1) / unit * unit;
-    for (size_t i = 0; i < buffer->edge_count; i++) {
-        uint64_t from = buffer->edges[i];
-        uint64_t end = i + 1 < buffer->edge_count ? buffer->edges[i + 1] : buffer->length;
-        while (from < end) { /* cut where a rank's part of the bucket ends */
-            uint64_t rank_end = (from / (padded / setup->dp) + 1) * (padded / setup->dp);
-            uint64_t to = rank_end < end ? rank_end : end;
-            write_piece(hand, tensor, buffer, from, to);
-            from = to;
-        }
-    }
-    buffer->length = 0;
-    buffer->edge_count = 0;
-    buffer->bucket++;
-}
-
-/* Where a rank stands. */
-struct rank {
-    uint64_t tp, ep, stage, chunk;
-};
-
-static void pad(struct buffer *buffer) {
-    uint64_t aligned = (buffer->length + 63) / 64 * 64;
-    if (aligned > buffer->length) {
-        add_edge(buffer);
-    }
-    while (buffer->length < aligned) {
-        buffer->values[buffer->length++] = -1e30;
-    }
-}
-
-/* Append one parameter as a rank holds it. */
-static void append(struct hand *hand, const struct model *model, struct buffer *buffer,
-                   size_t param, uint64_t layer, uint64_t expert, struct rank rank, uint64_t copy) {
-    const struct param *p = &model->params[param];
-    uint64_t ranks = p->is_expert ? model->setup->etp : model->setup->tp;
-    uint64_t parts = p->split == GATED_ROWS ? 2 : 1, start[2], extent[2];
-    pad(buffer);
-    add_edge(buffer);
-    for (uint64_t part = 0; part < parts; part++) {
-        part_box(p, ranks, rank.tp, part, start, extent);
-        for (uint64_t i = 0; i < extent[0] * extent[1]; i++) {
-            uint64_t columns = p->ndim == 1 ? 1 : p->shape[1];
-            uint64_t elem = (start[0] + i / extent[1]) * columns + start[1] + i % extent[1];
-            buffer->values[buffer->length++] = value_of(param, layer, expert, elem, copy);
-        }
-    }
-    if (model->setup->bucket_elems != 0 && buffer->length >= model->setup->bucket_elems) {
-        close_bucket(hand, model->setup, buffer);
-    }
-}
-
-static uint64_t copy_of(const struct param *param, struct rank rank, uint64_t repeat) {
-    return param->split == WHOLE ? rank.tp : repeat;
-}
-
-/* Experts of one layer, in reverse order of registration. */
-static void append_experts(struct hand *hand, const struct model *model, struct buffer *buffer,
-                           size_t fc1, uint64_t layer, struct rank rank) {
-    const struct setup *setup = model->setup;
-    uint64_t each = setup->experts / setup->ep;
-    for (uint64_t i = 2 * each; i-- > 0;) {
-        uint64_t matrix = setup->grouped ? i / each : i % 2;
-        uint64_t expert = rank.ep * each + (setup->grouped ? i % each : i / 2);
-        append(hand, model, buffer, fc1 + matrix, layer, expert, rank, 0);
-    }
-}
-
-/* Sums of what a buffer holds. */
-enum { DENSE = 1, EXPERTS = 2, ROUTERS = 4 };
-
-/* A layer's parameters from the last to the first. */
-static void append_layer(struct hand *hand, const struct model *model, struct buffer *buffer,
-                         uint64_t layer, struct rank rank, unsigned which) {
-    for (size_t i = model->count; i-- > 0;) {
-        const struct param *param = &model->params[i];
-        if (!param->in_layer) {
-            continue;
-        }
-        unsigned kind = param->is_expert ? EXPERTS : is_router(param) ? ROUTERS : DENSE;
-        if (kind != EXPERTS && (which & kind) != 0) {
-            append(hand, model, buffer, i, layer, 0, rank, copy_of(param, rank, 0));
-        } else if ((which & kind) != 0 && !model->params[i - 1].is_expert) {
-            append_experts(hand, model, buffer, i, layer, rank);
-        }
-    }
-}
-
-/* Parameters behind the layers (or, with `before`, those in front of them). */
-static void append_ends(struct hand *hand, const struct model *model, struct buffer *buffer,
-                        struct rank rank, bool before) {
-    for (size_t i = model->count; i-- > 0;) {
-        const struct param *param = &model->params[i];
-        if (!param->in_layer && (strncmp(param->name, "embedding", 9) == 0) == before) {
-            append(hand, model, buffer, i, 0, 0, rank, copy_of(param, rank, 0));
-        }
-    }
-}
-
-static void write_buffer(struct hand *hand, const struct model *model, struct rank rank,
-                         unsigned which, const char *prefix) {
-    static struct buffer buffer;
-    const struct setup *setup = model->setup;
-    uint64_t stages = setup->pp * setup->chunks, place = rank.chunk * setup->pp + rank.stage;
-    uint64_t first = setup->layers * place / stages, end = setup->layers * (place + 1) / stages;
-    uint64_t group = which == EXPERTS ? (rank.stage * setup->ep + rank.ep) * setup->etp + rank.tp
-                                      : rank.stage * setup->tp + rank.tp;
-    memset(&buffer, 0, sizeof buffer);
-    snprintf(buffer.key, sizeof buffer.key,
-             "%soptimizer.distributed.dp_group_idx_%d.gbuf_idx_%d.dtype_(torch.%s, torch.float32)",
-             prefix, (int)group, (int)rank.chunk + (which == ROUTERS ? 1 : 0),
-             which == ROUTERS ? "float32" : "bfloat16");
-    if (place + 1 == stages && (which & DENSE) != 0) {
-        if (setup->tied && stages > 1) {
-            append(hand, model, &buffer, 0, 0, 0, rank, copy_of(&model->params[0], rank, 1));
-            pad(&buffer); /* a shared embedding has a bucket of its own */
-            close_bucket(hand, setup, &buffer);
-        }
-        append_ends(hand, model, &buffer, rank, false);
-    }
-    for (uint64_t layer = end; layer-- > first;) {
-        append_layer(hand, model, &buffer, layer, rank, which);
-    }
-    if (place == 0 && (which & DENSE) != 0) {
-        append_ends(hand, model, &buffer, rank, true);
-    }
-    close_bucket(hand, setup, &buffer);
-}
-
-static void write_all(struct hand *hand, const struct model *model) {
-    const struct setup *setup = model->setup;
-    bool two = setup->ep > 1;
-    for (size_t i = 0; i < model->count; i++) {
-        write_weight(hand, model, &model->params[i]);
-    }
-    hand->catalogue.parallel = (struct gradcmp_parallel){.tp = (uint32_t)setup->tp,
-                                                         .pp = (uint32_t)setup->pp,
-                                                         .ep = (uint32_t)setup->ep,
-                                                         .etp = (uint32_t)setup->etp};
-    for (uint64_t i = 0; i < setup->chunks * setup->pp * setup->tp; i++) {
-        struct rank rank = {i % setup->tp, 0, i / setup->tp % setup->pp, i / setup->tp / setup->pp};
-        unsigned routers = setup->own_router_type ? 0 : ROUTERS;
-        write_buffer(hand, model, rank, DENSE | routers | (two ? 0 : EXPERTS),
-                     two ? "chained_0." : "");
-        if (setup->own_router_type) {
-            write_buffer(hand, model, rank, ROUTERS, two ? "chained_0." : "");
-        }
-    }
-    for (uint64_t i = 0; two && i < setup->chunks * setup->pp * setup->ep * setup->etp; i++) {
-        struct rank rank = {i % setup->etp, i / setup->etp % setup->ep,
-                            i / setup->etp / setup->ep % setup->pp,
-                            i / setup->etp / setup->ep / setup->pp};
-        write_buffer(hand, model, rank, EXPERTS, "chained_1.");
-    }
-}
+/* Bucket layouts, written as Megatron writes them and read back element by element. */
+#include "bucket_writer.h"
 
 static char *final_name(struct hand *hand, const struct param *param, uint64_t layer,
                         uint64_t expert) {
@@ -373,13 +17,13 @@ static char *final_name(struct hand *hand, const struct param *param, uint64_t l
 }
 
 static void check_parameter(struct hand *hand, const struct model *model,
-                            const struct gradcmp_model *read, size_t param, uint64_t layer,
-                            uint64_t expert) {
-    const struct param *p = &model->params[param];
-    const struct gradcmp_parameter *found = hand_find(read, final_name(hand, p, layer, expert));
+                            const struct gradcmp_model *read, struct which which) {
+    const struct param *p = &model->params[which.param];
+    const struct gradcmp_parameter *found =
+        hand_find(read, final_name(hand, p, which.layer, which.expert));
     const struct setup *setup = model->setup;
     uint64_t copies = p->split == WHOLE ? setup->tp : 1;
-    if (param == 0 && setup->tied && setup->pp * setup->chunks > 1) {
+    if (which.param == 0 && setup->tied && setup->pp * setup->chunks > 1) {
         copies = 2;
     }
     assert_int_equal(found->copy_count, copies);
@@ -389,7 +33,7 @@ static void check_parameter(struct hand *hand, const struct model *model,
     for (uint32_t copy = 0; copy < copies; copy++) {
         double *values = hand_read(hand, found, copy);
         for (uint64_t i = 0; i < elems_of(p); i++) {
-            double expected = value_of(param, layer, expert, i, copy);
+            double expected = value_of(which.param, which.layer, which.expert, i, copy);
             if (values[i] != expected) {
                 fail_msg("%s, copy %u, element %d: %g, expected %g", found->name, copy, (int)i,
                          values[i], expected);
@@ -414,7 +58,7 @@ static void check_setup(struct setup setup) {
         uint64_t layers = model.params[i].in_layer ? setup.layers : 1;
         uint64_t experts = model.params[i].is_expert ? setup.experts : 1;
         for (uint64_t j = 0; j < layers * experts; j++, count++) {
-            check_parameter(&hand, &model, &read, i, j / experts, j % experts);
+            check_parameter(&hand, &model, &read, (struct which){i, j / experts, j % experts});
         }
     }
     assert_int_equal(read.count, count);
@@ -509,7 +153,7 @@ static void accept(struct setup setup, void (*change)(struct hand *hand)) {
     if (gcmp_unshard_buckets(&hand.catalogue, "exp_avg", NULL, &read, &error) != GRADCMP_OK) {
         fail_msg("%s", error.message);
     }
-    check_parameter(&hand, &model, &read, 0, 0, 0);
+    check_parameter(&hand, &model, &read, (struct which){0, 0, 0});
     for (size_t i = 0; i < read.count; i++) {
         assert_null(strstr(read.parameters[i].name, "expert_bias"));
     }
@@ -722,7 +366,7 @@ static void test_buckets__orders_that_both_fit_need_the_arguments(void **state) 
                      GRADCMP_OK);
     for (size_t i = 0; i < model.count; i++) {
         if (model.params[i].is_expert) {
-            check_parameter(&hand, &model, &read, i, 2, 1);
+            check_parameter(&hand, &model, &read, (struct which){i, 2, 1});
         }
     }
     gcmp_model_free(&read);

@@ -104,8 +104,13 @@ static void spread_piece(struct hand *hand, struct gradcmp_piece *piece, unsigne
     hand->value_counts[piece->source] = 2 * count + offset + 1;
 }
 
+/* Append a piece with these values, one for each of its elements. */
 static void add_piece(struct hand *hand, size_t stored, const uint64_t *start,
-                      const uint64_t *extent, double *values, uint64_t count) {
+                      const uint64_t *extent, double *values) {
+    uint64_t count = 1;
+    for (unsigned d = 0; d < hand_stored(hand, stored)->ndim; d++) {
+        count *= extent[d];
+    }
     uint32_t source = hand_source(hand, values, count);
     struct gradcmp_piece *piece = hand_piece_of(hand, stored, start, extent, source);
     if (draw(4) == 0) {
@@ -142,7 +147,7 @@ static void write_cell(struct hand *hand, size_t stored, const struct tensor *te
         memcpy(slice, flat + from, length * sizeof *slice);
         start[tensor->ndim] = from;
         extent[tensor->ndim] = length;
-        add_piece(hand, stored, start, extent, slice, length);
+        add_piece(hand, stored, start, extent, slice);
         from += length;
     }
     free(flat);
@@ -166,7 +171,7 @@ static void write_grid(struct hand *hand, size_t stored, const struct tensor *te
         free(flat);
     } while (count_up(cell, tensor->grid, tensor->ndim));
     const uint64_t *shape = hand_stored(hand, stored)->shape;
-    add_piece(hand, stored, start, shape, values, tensor->elems);
+    add_piece(hand, stored, start, shape, values);
 }
 
 /* Fragments: the grid, then the flat local shard. */
@@ -193,30 +198,34 @@ static void write_fragments(struct hand *hand, const char *name, const struct te
     shuffle_pieces(hand_stored(hand, stored));
 }
 
+struct box {
+    uint64_t start[8], extent[8];
+};
+
 /* Boxes: the tensor cut at random places, again and again. */
 static void write_boxes_below(struct hand *hand, size_t stored, const struct tensor *tensor,
-                              const uint64_t *start, const uint64_t *extent, unsigned depth) {
+                              const struct box *box, unsigned depth) {
     unsigned axis = tensor->ndim == 0 ? 0 : (unsigned)draw(tensor->ndim);
-    if (depth == 0 || tensor->ndim == 0 || extent[axis] < 2) {
+    if (depth == 0 || tensor->ndim == 0 || box->extent[axis] < 2) {
         uint64_t count;
-        double *values = copy_box(tensor, start, extent, &count);
-        add_piece(hand, stored, start, extent, values, count);
+        double *values = copy_box(tensor, box->start, box->extent, &count);
+        add_piece(hand, stored, box->start, box->extent, values);
         return;
     }
-    uint64_t cut = 1 + draw(extent[axis] - 1), part_start[8], part_extent[8];
-    memcpy(part_start, start, sizeof part_start);
-    memcpy(part_extent, extent, sizeof part_extent);
-    part_extent[axis] = cut;
-    write_boxes_below(hand, stored, tensor, part_start, part_extent, depth - 1);
-    part_start[axis] += cut;
-    part_extent[axis] = extent[axis] - cut;
-    write_boxes_below(hand, stored, tensor, part_start, part_extent, depth - 1);
+    uint64_t cut = 1 + draw(box->extent[axis] - 1);
+    struct box first = *box, second = *box;
+    first.extent[axis] = cut;
+    second.start[axis] += cut;
+    second.extent[axis] -= cut;
+    write_boxes_below(hand, stored, tensor, &first, depth - 1);
+    write_boxes_below(hand, stored, tensor, &second, depth - 1);
 }
 
 static void write_boxes(struct hand *hand, const char *name, const struct tensor *tensor) {
-    uint64_t start[8] = {0};
+    struct box whole = {{0}, {0}};
+    memcpy(whole.extent, tensor->shape, tensor->ndim * sizeof *tensor->shape);
     size_t stored = hand_tensor(hand, "exp_avg", name, tensor->ndim, tensor->shape);
-    write_boxes_below(hand, stored, tensor, start, tensor->shape, (unsigned)draw(7));
+    write_boxes_below(hand, stored, tensor, &whole, (unsigned)draw(7));
     shuffle_pieces(hand_stored(hand, stored));
 }
 
@@ -228,13 +237,19 @@ static void write_tensor(struct hand *hand, const char *name, const struct tenso
     }
 }
 
-/* The part of a tensor that is left when leading axes have fixed indices. */
-static void check_part(const struct hand *hand, const struct gradcmp_model *model, const char *name,
-                       const struct tensor *tensor, unsigned lead, uint64_t part) {
-    const struct gradcmp_parameter *parameter = hand_find(model, name);
+/* A read model beside the catalogue that it came from. */
+struct read {
+    const struct hand *hand;
+    const struct gradcmp_model *model;
+};
+
+/* Check part `part` of a tensor: what is left of it when `lead` axes have fixed indices. */
+static void check_part(struct read read, const char *name, const struct tensor *tensor,
+                       unsigned lead, uint64_t part) {
+    const struct gradcmp_parameter *parameter = hand_find(read.model, name);
     assert_shape(parameter, tensor->ndim - lead, tensor->shape + lead);
     assert_int_equal(parameter->copy_count, 1);
-    double *values = hand_read(hand, parameter, 0);
+    double *values = hand_read(read.hand, parameter, 0);
     assert_memory_equal(values, tensor->values + part * parameter->elem_count,
                         parameter->elem_count * sizeof *values);
     free(values);
@@ -246,66 +261,85 @@ static char *name_of(struct hand *hand, const char *format, uint64_t a, uint64_t
     return name;
 }
 
-/* A whole layer stack, per-layer tensors, stacked experts, and a gated weight in two halves. */
-static void check_model(uint64_t seed) {
-    random_state = seed;
-    struct hand hand;
-    hand_init(&hand);
-    uint64_t lead[2] = {1 + draw(4), 1 + draw(3)};
-    struct tensor stacked, single[4], experts, first, second, head;
-    make_tensor(&stacked, lead, 1);
-    make_tensor(&experts, lead, 2);
-    make_tensor(&head, lead, 0);
-    write_tensor(&hand, "decoder.layers.mlp.weight", &stacked);
-    write_tensor(&hand, "decoder.layers.mlp.experts.experts.weight", &experts);
-    write_tensor(&hand, "head.weight", &head);
-    for (uint64_t l = 0; l < lead[0]; l++) {
-        make_tensor(&single[l], lead, 0);
-        write_tensor(&hand, name_of(&hand, "decoder.layers.%u.own", l, 0), &single[l]);
-    }
-    make_tensor(&first, lead, 0);
-    while (first.ndim == 0) {
-        free(first.values);
-        make_tensor(&first, lead, 0);
-    }
-    second = first;
-    second.values = malloc(first.elems * sizeof(double));
-    assert_non_null(second.values);
-    for (uint64_t i = 0; i < first.elems; i++) {
-        second.values[i] = -first.values[i];
-    }
-    write_tensor(&hand, "gate.weight_w", &first);
-    write_tensor(&hand, "gate.weight_v", &second);
+/* A stack of layers, tensors of single layers, stacked experts, and a gated weight in halves. */
+struct tensors {
+    uint64_t lead[2]; /* layers, experts */
+    struct tensor stacked, experts, head, single[4], first, second;
+};
 
-    struct gradcmp_model model = hand_unshard(&hand, "exp_avg");
-    for (uint64_t l = 0; l < lead[0]; l++) {
-        check_part(&hand, &model, name_of(&hand, "decoder.layers.%u.mlp.weight", l, 0), &stacked, 1,
-                   l);
-        check_part(&hand, &model, name_of(&hand, "decoder.layers.%u.own", l, 0), &single[l], 0, 0);
-        for (uint64_t e = 0; e < lead[1]; e++) {
-            check_part(&hand, &model,
-                       name_of(&hand, "decoder.layers.%u.mlp.experts.experts.%u.weight", l, e),
-                       &experts, 2, l * lead[1] + e);
+static void write_halves(struct hand *hand, struct tensors *all) {
+    make_tensor(&all->first, all->lead, 0);
+    while (all->first.ndim == 0) {
+        free(all->first.values);
+        make_tensor(&all->first, all->lead, 0);
+    }
+    all->second = all->first;
+    all->second.values = malloc(all->first.elems * sizeof(double));
+    assert_non_null(all->second.values);
+    for (uint64_t i = 0; i < all->first.elems; i++) {
+        all->second.values[i] = -all->first.values[i];
+    }
+    write_tensor(hand, "gate.weight_w", &all->first);
+    write_tensor(hand, "gate.weight_v", &all->second);
+}
+
+static void write_model(struct hand *hand, struct tensors *all) {
+    all->lead[0] = 1 + draw(4);
+    all->lead[1] = 1 + draw(3);
+    make_tensor(&all->stacked, all->lead, 1);
+    make_tensor(&all->experts, all->lead, 2);
+    make_tensor(&all->head, all->lead, 0);
+    write_tensor(hand, "decoder.layers.mlp.weight", &all->stacked);
+    write_tensor(hand, "decoder.layers.mlp.experts.experts.weight", &all->experts);
+    write_tensor(hand, "head.weight", &all->head);
+    for (uint64_t l = 0; l < all->lead[0]; l++) {
+        make_tensor(&all->single[l], all->lead, 0);
+        write_tensor(hand, name_of(hand, "decoder.layers.%u.own", l, 0), &all->single[l]);
+    }
+    write_halves(hand, all);
+}
+
+static void check_halves(struct read read, const struct tensors *all) {
+    const struct gradcmp_parameter *gate = hand_find(read.model, "gate.weight");
+    assert_int_equal(gate->shape[0], 2 * all->first.shape[0]);
+    double *values = hand_read(read.hand, gate, 0);
+    size_t bytes = all->first.elems * sizeof *values;
+    assert_memory_equal(values, all->first.values, bytes);
+    assert_memory_equal(values + all->first.elems, all->second.values, bytes);
+    free(values);
+}
+
+static void check_all(struct hand *hand, struct read read, const struct tensors *all) {
+    for (uint64_t l = 0; l < all->lead[0]; l++) {
+        check_part(read, name_of(hand, "decoder.layers.%u.mlp.weight", l, 0), &all->stacked, 1, l);
+        check_part(read, name_of(hand, "decoder.layers.%u.own", l, 0), &all->single[l], 0, 0);
+        for (uint64_t e = 0; e < all->lead[1]; e++) {
+            check_part(read, name_of(hand, "decoder.layers.%u.mlp.experts.experts.%u.weight", l, e),
+                       &all->experts, 2, l * all->lead[1] + e);
         }
     }
-    check_part(&hand, &model, "head.weight", &head, 0, 0);
-    const struct gradcmp_parameter *gate = hand_find(&model, "gate.weight");
-    assert_int_equal(gate->shape[0], 2 * first.shape[0]);
-    double *values = hand_read(&hand, gate, 0);
-    assert_memory_equal(values, first.values, first.elems * sizeof *values);
-    assert_memory_equal(values + first.elems, second.values, first.elems * sizeof *values);
-    free(values);
-    assert_int_equal(model.count, lead[0] * (2 + lead[1]) + 2);
+    check_part(read, "head.weight", &all->head, 0, 0);
+    check_halves(read, all);
+    assert_int_equal(read.model->count, all->lead[0] * (2 + all->lead[1]) + 2);
+}
 
+static void check_model(uint64_t seed) {
+    struct hand hand;
+    struct tensors all;
+    random_state = seed;
+    hand_init(&hand);
+    write_model(&hand, &all);
+    struct gradcmp_model model = hand_unshard(&hand, "exp_avg");
+    check_all(&hand, (struct read){&hand, &model}, &all);
     gcmp_model_free(&model);
     hand_free(&hand);
-    free(stacked.values);
-    free(experts.values);
-    free(head.values);
-    free(first.values);
-    free(second.values);
-    for (uint64_t l = 0; l < lead[0]; l++) {
-        free(single[l].values);
+    double *values[] = {all.stacked.values, all.experts.values, all.head.values, all.first.values,
+                        all.second.values};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        free(values[i]);
+    }
+    for (uint64_t l = 0; l < all.lead[0]; l++) {
+        free(all.single[l].values);
     }
 }
 
