@@ -1,0 +1,1 @@
+gradcmp check --json - data/megatron/tp2_pad_garbage
