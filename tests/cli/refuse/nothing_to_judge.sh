@@ -1,8 +1,6 @@
 # What cannot be compared is never a pass.
 . "$TESTS_CLI/lib.sh"
 ln -s data/megatron/* .
-try s_base dr_dp2
-try dr_dp2 s_base
 try --state momentum s_base tp2dp2
 try --state main_grad s_base tp2dp2
 try --match nothing_has_this_name s_base tp2dp2
