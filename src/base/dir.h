@@ -63,6 +63,11 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_read(struct gcmp_dir *dir, uint32_
                                                    uint64_t offset, void *buffer, size_t count,
                                                    struct gradcmp_error *error);
 
+/* Open a registered file once more, for another process to read: *fd is the caller's to close. It
+ * must still be the file that was registered. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_open_fd(const struct gcmp_dir *dir, uint32_t file,
+                                                      int *fd, struct gradcmp_error *error);
+
 /* Read a whole small file into memory: *bytes is malloced and has one NUL behind its end. A file
  * over `limit` bytes is GRADCMP_ERROR_LIMIT. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_slurp(struct gcmp_dir *dir, const char *name,

@@ -44,6 +44,15 @@ static enum gradcmp_status reopen(const struct gcmp_dir *dir, const struct gcmp_
     return GRADCMP_OK;
 }
 
+enum gradcmp_status gcmp_dir_open_fd(const struct gcmp_dir *dir, uint32_t file, int *fd,
+                                     struct gradcmp_error *error) {
+    struct gcmp_opened opened;
+    *fd = -1;
+    GCMP_TRY(reopen(dir, &dir->files[file], &opened, error));
+    *fd = opened.fd;
+    return GRADCMP_OK;
+}
+
 /* Open `file` for the pool without holding the lock during the system call. Lock held on entry and
  * on return. Sets *again where descriptors ran out and one of ours may come free. */
 static enum gradcmp_status open_for_pool(struct gcmp_dir *dir, struct gcmp_file *file, bool *again,

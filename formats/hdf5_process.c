@@ -1,0 +1,284 @@
+/* Finds, starts and outlives gradcmp-h5.
+ *
+ * Limits, by the size of the file: seconds of processor time (MIN_CPU_SECONDS and one more for each
+ * GiB), bytes of output (MIN_OUTPUT_BYTES and eight for each byte; MAX_OUTPUT_BYTES). */
+#include "formats/hdf5_process.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+
+enum { MIN_CPU_SECONDS = 5, MAX_CPU_SECONDS = 3600, FIRST_FREE_DESCRIPTOR = 3 };
+#define MIN_OUTPUT_BYTES ((uint64_t)1 << 20)
+#define MAX_OUTPUT_BYTES ((uint64_t)1 << 30)
+
+static const char PROGRAM[] = "gradcmp-h5";
+
+/* Where the helper lies relative to the folder of the module that holds this code: beside it in a
+ * build, or in the libexec folder seen from lib or bin. The build system knows the paths. */
+static const char *const folders[] = {
+    ".",
+#if defined(GRADCMP_LIBEXEC_FROM_LIB)
+    GRADCMP_LIBEXEC_FROM_LIB,
+#endif
+#if defined(GRADCMP_LIBEXEC_FROM_BIN)
+    GRADCMP_LIBEXEC_FROM_BIN,
+#endif
+};
+
+/* --- finding --- */
+
+/* Write the real path of the library, or of the program that this code is linked into. */
+static bool module_path(char *path) {
+    Dl_info info;
+    static const char here; /* an address within the module */
+    if (dladdr(&here, &info) != 0 && info.dli_fname != NULL &&
+        strchr(info.dli_fname, '/') != NULL && realpath(info.dli_fname, path) != NULL) {
+        return true;
+    }
+    return realpath("/proc/self/exe", path) != NULL;
+}
+
+static bool is_program(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
+}
+
+/* Find the helper; false where there is none. `path` has room for 2 * PATH_MAX bytes. */
+static bool find_program(char *path, size_t capacity) {
+    char module[PATH_MAX];
+    const char *chosen = secure_getenv("GRADCMP_H5HELPER");
+    if (chosen != NULL) {
+        snprintf(path, capacity, "%s", chosen);
+        return is_program(path);
+    }
+    if (!module_path(module)) {
+        return false;
+    }
+    *strrchr(module, '/') = '\0';
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        snprintf(path, capacity, "%s/%s/%s", module, folders[i], PROGRAM);
+        if (is_program(path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- starting --- */
+
+struct process {
+    struct gcmp_dir *dir;
+    uint32_t file;
+    unsigned long cpu_seconds;
+    uint64_t output_limit;
+    int input, output_read, output_write; /* -1: not open */
+    pid_t pid;
+    struct gradcmp_error *error;
+};
+
+static const char *path_of(const struct process *process) {
+    return gcmp_dir_file_path(process->dir, process->file);
+}
+
+static void close_descriptor(int *fd) {
+    if (*fd >= 0) {
+        close(*fd);
+    }
+    *fd = -1;
+}
+
+/* Move a descriptor to a number that the helper's own three do not overwrite. */
+static bool move_up(int *fd) {
+    if (*fd >= FIRST_FREE_DESCRIPTOR) {
+        return true;
+    }
+    int moved = fcntl(*fd, F_DUPFD_CLOEXEC, FIRST_FREE_DESCRIPTOR);
+    close_descriptor(fd);
+    *fd = moved;
+    return moved >= 0;
+}
+
+static enum gradcmp_status open_descriptors(struct process *process) {
+    int ends[2];
+    GCMP_TRY(gcmp_dir_open_fd(process->dir, process->file, &process->input, process->error));
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        GCMP_FAIL(process->error, GRADCMP_ERROR_IO, "no pipe to the helper for HDF5 can be made");
+    }
+    process->output_read = ends[0];
+    process->output_write = ends[1];
+    if (!move_up(&process->input) || !move_up(&process->output_write) ||
+        !move_up(&process->output_read)) {
+        GCMP_FAIL(process->error, GRADCMP_ERROR_IO, "too many open files");
+    }
+    return GRADCMP_OK;
+}
+
+/* The helper gets the file, the pipe, no messages, and of the environment what finds libraries. */
+static int spawn(struct process *process, const char *program) {
+    char seconds[24], libraries[PATH_MAX + 32];
+    char name[sizeof PROGRAM];
+    const char *path = getenv("LD_LIBRARY_PATH");
+    snprintf(seconds, sizeof seconds, "%lu", process->cpu_seconds);
+    snprintf(libraries, sizeof libraries, "LD_LIBRARY_PATH=%s", path == NULL ? "" : path);
+    snprintf(name, sizeof name, "%s", PROGRAM);
+    char *arguments[] = {name, seconds, NULL}, *environment[] = {libraries, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    sigemptyset(&none);
+    if (posix_spawn_file_actions_init(&actions) != 0) {
+        return ENOMEM;
+    }
+    if (posix_spawnattr_init(&attributes) != 0) {
+        posix_spawn_file_actions_destroy(&actions);
+        return ENOMEM;
+    }
+    int code = posix_spawn_file_actions_adddup2(&actions, process->input, STDIN_FILENO);
+    code = code ? code
+                : posix_spawn_file_actions_adddup2(&actions, process->output_write, STDOUT_FILENO);
+    code =
+        code ? code
+             : posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    code = code ? code : posix_spawnattr_setsigmask(&attributes, &none);
+    code = code ? code : posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    code = code ? code
+                : posix_spawn(&process->pid, program, &actions, &attributes, arguments,
+                              path == NULL ? environment + 1 : environment);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return code;
+}
+
+static enum gradcmp_status start(struct process *process) {
+    char program[2 * PATH_MAX];
+    if (!find_program(program, sizeof program)) {
+        GCMP_FAIL_AT(process->error, GRADCMP_ERROR_UNSUPPORTED, path_of(process), GRADCMP_NO_OFFSET,
+                     "hdf5: the helper program %s is not installed beside gradcmp", PROGRAM);
+    }
+    GCMP_TRY(open_descriptors(process));
+    int code = spawn(process, program);
+    close_descriptor(&process->input);
+    close_descriptor(&process->output_write);
+    if (code != 0) {
+        process->pid = -1;
+        GCMP_FAIL_AT(process->error, GRADCMP_ERROR_IO, path_of(process), GRADCMP_NO_OFFSET,
+                     "hdf5: the helper program %.300s cannot be started", program);
+    }
+    return GRADCMP_OK;
+}
+
+/* --- reading and ending --- */
+
+/* Make room for more output; false without memory. */
+static bool grow(unsigned char **bytes, size_t *capacity) {
+    size_t bigger = *capacity == 0 ? 64 << 10 : 2 * *capacity;
+    unsigned char *moved = realloc(*bytes, bigger);
+    if (moved != NULL) {
+        *bytes = moved;
+        *capacity = bigger;
+    }
+    return moved != NULL;
+}
+
+static enum gradcmp_status read_output(struct process *process, unsigned char **bytes,
+                                       size_t *count) {
+    size_t capacity = 0;
+    for (;;) {
+        if (*count == capacity && !grow(bytes, &capacity)) {
+            GCMP_FAIL_MEMORY(process->error);
+        }
+        ssize_t done = read(process->output_read, *bytes + *count, capacity - *count);
+        if (done == 0) {
+            return GRADCMP_OK;
+        }
+        if (done < 0 && errno != EINTR) {
+            GCMP_FAIL(process->error, GRADCMP_ERROR_IO, "hdf5: the helper cannot be read from");
+        }
+        *count += done > 0 ? (size_t)done : 0;
+        if (*count > process->output_limit) {
+            GCMP_FAIL_AT(process->error, GRADCMP_ERROR_LIMIT, path_of(process), GRADCMP_NO_OFFSET,
+                         "hdf5: a catalogue of more than %llu bytes, which a file of %llu cannot "
+                         "account for",
+                         (unsigned long long)process->output_limit,
+                         (unsigned long long)gcmp_dir_file_bytes(process->dir, process->file));
+        }
+    }
+}
+
+/* Wait for the process, which has closed its output or gets no more of our attention. */
+static int wait_for(const struct process *process) {
+    int status = 0;
+    while (waitpid(process->pid, &status, 0) < 0) {
+        if (errno != EINTR) {
+            return 0; /* somebody else waited for it: the stream alone has to do */
+        }
+    }
+    return status;
+}
+
+static enum gradcmp_status check_end(const struct process *process, int status) {
+    if (!WIFSIGNALED(status)) {
+        return GRADCMP_OK;
+    }
+    int number = WTERMSIG(status);
+    if (number == SIGXCPU || number == SIGKILL) {
+        GCMP_FAIL_AT(process->error, GRADCMP_ERROR_LIMIT, path_of(process), GRADCMP_NO_OFFSET,
+                     "hdf5: not read after %lu s of processor time: a damaged file?",
+                     process->cpu_seconds);
+    }
+    GCMP_FAIL_AT(process->error, GRADCMP_ERROR_CORRUPT, path_of(process), GRADCMP_NO_OFFSET,
+                 "hdf5: libhdf5 crashed (signal %d) over this file: it is damaged", number);
+}
+
+static void set_limits(struct process *process) {
+    uint64_t bytes = gcmp_dir_file_bytes(process->dir, process->file), limit;
+    uint64_t seconds = MIN_CPU_SECONDS + (bytes >> 30);
+    process->cpu_seconds = (unsigned long)(seconds < MAX_CPU_SECONDS ? seconds : MAX_CPU_SECONDS);
+    if (!gcmp_mul_u64(bytes, 8, &limit) || limit > MAX_OUTPUT_BYTES - MIN_OUTPUT_BYTES) {
+        limit = MAX_OUTPUT_BYTES - MIN_OUTPUT_BYTES;
+    }
+    process->output_limit = limit + MIN_OUTPUT_BYTES;
+}
+
+enum gradcmp_status gcmp_h5_run(struct gcmp_dir *dir, uint32_t file, unsigned char **bytes,
+                                size_t *count, struct gradcmp_error *error) {
+    struct process process = {.dir = dir,
+                              .file = file,
+                              .input = -1,
+                              .output_read = -1,
+                              .output_write = -1,
+                              .pid = -1,
+                              .error = error};
+    *bytes = NULL;
+    *count = 0;
+    set_limits(&process);
+    enum gradcmp_status status = start(&process);
+    if (status == GRADCMP_OK) {
+        status = read_output(&process, bytes, count);
+        if (status != GRADCMP_OK) {
+            kill(process.pid, SIGKILL);
+        }
+        int ended = wait_for(&process);
+        status = status == GRADCMP_OK ? check_end(&process, ended) : status;
+    }
+    close_descriptor(&process.input);
+    close_descriptor(&process.output_write);
+    close_descriptor(&process.output_read);
+    if (status != GRADCMP_OK) {
+        free(*bytes);
+        *bytes = NULL;
+    }
+    return status;
+}

@@ -1,0 +1,224 @@
+/* Walks the groups of a file by hard links, without recursion. Soft links are told and left to the
+ * reader; links to other files end the walk.
+ *
+ * Limits: MAX_GROUPS; GCMP_H5_MAX_PATH. */
+#include "h5helper/helper.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+
+enum { MAX_GROUPS = 1 << 20 };
+
+/* A group still to be looked at. */
+struct group {
+    char *path; /* without a slash in front; "" for the root */
+    haddr_t address;
+};
+
+struct walk {
+    hid_t file;
+    uint64_t base_bytes;  /* from which addresses count: behind the user block */
+    struct group *groups; /* in the order in which they were found */
+    size_t count, capacity, done;
+    struct gcmp_map seen; /* addresses of groups */
+    const char *folder;   /* path of the group that is being looked at */
+};
+
+static bool fail_memory(void) {
+    helper_fail(GRADCMP_ERROR_MEMORY, "out of memory");
+    return false;
+}
+
+/* Join the walk's group and a name; malloced, NULL after a failure. */
+static char *path_of(const struct walk *walk, const char *name) {
+    size_t bytes = strlen(walk->folder) + strlen(name) + 2;
+    if (bytes > GCMP_H5_MAX_PATH) {
+        helper_fail(GRADCMP_ERROR_LIMIT, "\"%.100s...\": a path of more than %d bytes",
+                    walk->folder[0] == '\0' ? name : walk->folder, GCMP_H5_MAX_PATH);
+        return NULL;
+    }
+    char *path = malloc(bytes);
+    if (path == NULL) {
+        (void)fail_memory();
+        return NULL;
+    }
+    snprintf(path, bytes, "%s%s%s", walk->folder, walk->folder[0] == '\0' ? "" : "/", name);
+    return path;
+}
+
+/* Queue a group; takes over the path. A group that two links lead to may be its own ancestor. */
+static bool queue_group(struct walk *walk, char *path, haddr_t address) {
+    if (walk->count == walk->capacity) {
+        size_t capacity = walk->capacity == 0 ? 64 : 2 * walk->capacity;
+        struct group *moved = realloc(walk->groups, capacity * sizeof *moved);
+        if (moved == NULL) {
+            free(path);
+            return fail_memory();
+        }
+        walk->groups = moved;
+        walk->capacity = capacity;
+    }
+    walk->groups[walk->count] = (struct group){path, address};
+    /* The map borrows its keys, and the array moves: keys are copies of their own. */
+    haddr_t *key = malloc(sizeof *key);
+    if (key == NULL) {
+        free(path);
+        return fail_memory();
+    }
+    *key = address;
+    enum gcmp_map_result result = gcmp_map_add(&walk->seen, key, sizeof *key, 0, NULL);
+    if (result != GCMP_MAP_ADDED) {
+        helper_fail(GRADCMP_ERROR_UNSUPPORTED, "\"%.200s\": a second hard link to a group", path);
+        free(key);
+        free(path);
+        return result == GCMP_MAP_NO_MEMORY ? fail_memory() : false;
+    }
+    walk->count++;
+    if (walk->count > MAX_GROUPS) {
+        helper_fail(GRADCMP_ERROR_LIMIT, "more than %d groups", MAX_GROUPS);
+        return false;
+    }
+    return true;
+}
+
+/* Look at the object behind a hard link. Takes over the path. */
+static bool look_at_object(struct walk *walk, hid_t object, char *path) {
+    H5O_info_t info;
+    H5I_type_t type = H5Iget_type(object);
+    bool good = true;
+    if (type == H5I_GROUP) {
+        if (H5Oget_info2(object, &info, H5O_INFO_BASIC) < 0) {
+            good = fail_part(path, "object header");
+        } else {
+            return queue_group(walk, path, info.addr);
+        }
+    } else if (type == H5I_DATASET) {
+        good = tell_dataset(object, path);
+    } else if (type != H5I_DATATYPE) {
+        helper_fail(GRADCMP_ERROR_UNSUPPORTED, "\"%.200s\": neither a group nor a dataset", path);
+        good = false;
+    }
+    free(path);
+    return good;
+}
+
+static bool tell_soft_link(hid_t group, const char *name, const char *path, size_t value_bytes) {
+    char target[GCMP_H5_MAX_PATH];
+    if (value_bytes > sizeof target ||
+        H5Lget_val(group, name, target, sizeof target, H5P_DEFAULT) < 0) {
+        return fail_part(path, "soft link");
+    }
+    target[sizeof target - 1] = '\0';
+    put_u8(GCMP_H5_LINK);
+    put_text(path, strlen(path));
+    put_text(target, strlen(target));
+    return true;
+}
+
+/* Takes over the path. */
+static bool follow_hard_link(struct walk *walk, hid_t group, const char *name, char *path,
+                             haddr_t address) {
+    hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    if (object >= 0) {
+        bool good = look_at_object(walk, object, path);
+        H5Oclose(object);
+        return good;
+    }
+    enum newer told = newer_tell(walk->base_bytes, address, path);
+    if (told == NEWER_NONE) {
+        (void)fail_part(path, "object");
+    }
+    free(path);
+    return told == NEWER_TOLD;
+}
+
+static bool look_at_link(struct walk *walk, hid_t group, const char *name, const H5L_info_t *info) {
+    char *path = path_of(walk, name);
+    if (path == NULL) {
+        return false;
+    }
+    if (info->type == H5L_TYPE_HARD) {
+        return follow_hard_link(walk, group, name, path, info->u.address);
+    }
+    bool good = false;
+    if (info->type == H5L_TYPE_SOFT) {
+        good = tell_soft_link(group, name, path, info->u.val_size);
+    } else {
+        helper_fail(GRADCMP_ERROR_UNSUPPORTED, "\"%.200s\": %s, which is not followed", path,
+                    info->type == H5L_TYPE_EXTERNAL ? "a link into another file"
+                                                    : "a link of a kind that is not known");
+    }
+    free(path);
+    return good;
+}
+
+static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *info, void *user) {
+    return look_at_link(user, group, name, info) ? 0 : -1;
+}
+
+static bool look_at_group(struct walk *walk, const struct group *group) {
+    hsize_t index = 0;
+    char *path = group->path;
+    haddr_t address = group->address;
+    walk->folder = path;
+    hid_t id = H5Oopen_by_addr(walk->file, address);
+    bool good = id >= 0 && H5Iget_type(id) == H5I_GROUP &&
+                H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, &index, visit_link, walk) >= 0;
+    if (!good && !helper_has_failed()) {
+        (void)fail_part(path, "links of the group");
+    }
+    H5Oclose(id);
+    return good && !helper_has_failed();
+}
+
+/* Integers of the file itself that tell when it was written. */
+static bool tell_number(hid_t root, const char *name) {
+    long long value = 0;
+    hid_t attribute = H5Aexists(root, name) > 0 ? H5Aopen(root, name, H5P_DEFAULT) : -1;
+    if (attribute < 0) {
+        return true;
+    }
+    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    bool scalar = type >= 0 && space >= 0 && H5Tget_class(type) == H5T_INTEGER &&
+                  H5Sget_simple_extent_npoints(space) == 1;
+    if (scalar && H5Aread(attribute, H5T_NATIVE_LLONG, &value) >= 0 && value >= 0) {
+        put_u8(GCMP_H5_NUMBER);
+        put_text(name, strlen(name));
+        put_u64((uint64_t)value);
+    }
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Aclose(attribute);
+    return true;
+}
+
+/* Bytes in front of the file's beginning that belong to others. */
+static bool read_base(struct walk *walk) {
+    hsize_t bytes = 0;
+    hid_t properties = H5Fget_create_plist(walk->file);
+    bool good = properties >= 0 && H5Pget_userblock(properties, &bytes) >= 0;
+    H5Pclose(properties);
+    walk->base_bytes = bytes;
+    return good || fail_part("/", "superblock");
+}
+
+bool walk_file(hid_t file) {
+    struct walk walk = {.file = file, .seen = GCMP_MAP_INIT};
+    H5O_info_t info;
+    hid_t root = H5Oopen(file, "/", H5P_DEFAULT);
+    if (root < 0 || H5Oget_info2(root, &info, H5O_INFO_BASIC) < 0) {
+        return fail_part("/", "root group");
+    }
+    bool good = tell_number(root, "iteration") && tell_number(root, "step");
+    H5Oclose(root);
+    char *path = strdup("");
+    good = good && read_base(&walk) && path != NULL && queue_group(&walk, path, info.addr);
+    while (good && walk.done < walk.count) {
+        struct group group = walk.groups[walk.done++]; /* the array may move */
+        good = look_at_group(&walk, &group);
+    }
+    return good; /* what the walk holds goes with the process */
+}
