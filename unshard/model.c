@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "unshard/coverage.h"
 #include "unshard/dims.h"
+#include "unshard/local.h"
 #include "unshard/plan.h"
 
 /* Boxes that one piece may make on average, and slots beside: more is not how ranks store. */
@@ -20,6 +21,7 @@ struct work {
     struct gcmp_cutter cutter;
     struct gcmp_cover_room room;
     struct gradcmp_model *model;
+    bool is_local; /* the stored tensors were merged from ranks' own shards */
 };
 
 /* Entries of one name. */
@@ -187,6 +189,13 @@ static enum gradcmp_status join(const struct work *work, const struct group *gro
     return group->halves == 2 ? double_rows(work, out, error) : GRADCMP_OK;
 }
 
+/* Ranks' own shards: tensor-parallel ranks hold it whole. */
+static bool is_replicated(const struct gradcmp_catalogue *catalogue,
+                          const struct gradcmp_parameter *parameter) {
+    return catalogue->parallel.tp != 1 && parameter->copy_count > 1 &&
+           parameter->slab_count == parameter->copy_count;
+}
+
 /* Prove coverage. Copies within one tensor are pieces that overlap; over several tensors they are
  * two tensors for one parameter. */
 static enum gradcmp_status prove(struct work *work, const struct group *group,
@@ -200,7 +209,10 @@ static enum gradcmp_status prove(struct work *work, const struct group *group,
                   out->name, item_of(work, &group->entries[0])->stored->key,
                   item_of(work, &group->entries[group->count - 1])->stored->key);
     }
-    out->overlap = out->copy_count > 1;
+    out->overlap = out->copy_count > 1 && !work->is_local;
+    if (work->is_local) {
+        out->replicated = is_replicated(work->catalogue, out);
+    }
     return GRADCMP_OK;
 }
 

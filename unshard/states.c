@@ -7,7 +7,7 @@
 #include "unshard/unshard.h"
 
 static bool is_listed(const struct gradcmp_stored *stored) {
-    return stored->layout <= GRADCMP_LAYOUT_BUCKET && gcmp_is_parameter_state(stored->state);
+    return gcmp_is_parameter_state(stored->state);
 }
 
 static int compare_texts(const void *left, const void *right) {
@@ -76,7 +76,9 @@ static enum gradcmp_status gather(const struct gradcmp_catalogue *catalogue,
     }
     for (size_t i = 0; i < catalogue->stored_count; i++) {
         const struct gradcmp_stored *stored = &catalogue->stored[i];
-        if (stored->layout == GRADCMP_LAYOUT_BUCKET || !gcmp_is_parameter_state(stored->state)) {
+        if (stored->layout == GRADCMP_LAYOUT_BUCKET ||
+            stored->layout == GRADCMP_LAYOUT_LOCAL_BUFFER ||
+            !gcmp_is_parameter_state(stored->state)) {
             continue;
         }
         size_t index;
