@@ -20,8 +20,8 @@ struct gcmp_name {
     int64_t layer;      /* index of a layer in text, from 0; -1: none */
     int64_t expert;     /* index of an expert in text, from 0; -1: none */
     uint32_t layer_digits_at, expert_digits_at; /* where in text these indices stand */
-    uint8_t half;       /* enum gcmp_half */
-    bool is_vector;     /* a bias or a norm: one axis fewer than a weight */
+    uint8_t half;                               /* enum gcmp_half */
+    bool is_vector;                             /* a bias or a norm: one axis fewer than a weight */
     bool is_expert;
     bool is_mtp; /* multi-token prediction: a head */
     bool is_embedding;
