@@ -10,6 +10,7 @@
 #include "base/locate.h"
 #include "base/text.h"
 #include "engine/engine.h"
+#include "sibling.h"
 
 static const struct gradcmp_format *detect_format(struct gcmp_dir *dir) {
     const struct gradcmp_format *best = NULL;
@@ -47,9 +48,10 @@ static enum gradcmp_status open_catalogue(struct gradcmp_checkpoint *checkpoint,
     return GRADCMP_OK;
 }
 
-enum gradcmp_status gcmp_checkpoint_open(const char *path, const struct gradcmp_options *options,
-                                         struct gradcmp_checkpoint **out,
-                                         struct gradcmp_error *error) {
+enum gradcmp_status gcmp_checkpoint_open_alone(const char *path,
+                                               const struct gradcmp_options *options,
+                                               struct gradcmp_checkpoint **out,
+                                               struct gradcmp_error *error) {
     *out = NULL;
     struct gradcmp_checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
     if (checkpoint == NULL) {
@@ -66,6 +68,22 @@ enum gradcmp_status gcmp_checkpoint_open(const char *path, const struct gradcmp_
 out:
     gcmp_error_add_path(error, checkpoint->path != NULL ? checkpoint->path : path);
     gradcmp_checkpoint_free(checkpoint);
+    return status;
+}
+
+enum gradcmp_status gcmp_checkpoint_open(const char *path, const struct gradcmp_options *options,
+                                         struct gradcmp_checkpoint **out,
+                                         struct gradcmp_error *error) {
+    GCMP_TRY(gcmp_checkpoint_open_alone(path, options, out, error));
+    if ((*out)->catalogue.is_dump) {
+        gcmp_sibling_look(*out);
+        return GRADCMP_OK;
+    }
+    enum gradcmp_status status = gcmp_sibling_note(*out, path, error);
+    if (status != GRADCMP_OK) {
+        gradcmp_checkpoint_free(*out);
+        *out = NULL;
+    }
     return status;
 }
 
@@ -223,14 +241,14 @@ enum gradcmp_status gcmp_checkpoint_load_all(struct gradcmp_checkpoint *checkpoi
     return GRADCMP_OK;
 }
 
-/* The type of most elements of the model's weights; NONE where there are none. */
-static enum gradcmp_dtype weights_dtype(const struct gradcmp_catalogue *catalogue) {
+enum gradcmp_dtype gcmp_weights_dtype(const struct gradcmp_catalogue *catalogue) {
     uint64_t elems[GRADCMP_DTYPE_COUNT] = {0};
     for (size_t i = 0; i < catalogue->stored_count; i++) {
         const struct gradcmp_stored *stored = &catalogue->stored[i];
         uint64_t count;
         if (stored->state != NULL && strcmp(stored->state, "param") == 0 &&
-            stored->layout != GRADCMP_LAYOUT_BUCKET && gcmp_dtype_is_float(stored->dtype) &&
+            stored->layout != GRADCMP_LAYOUT_BUCKET &&
+            stored->layout != GRADCMP_LAYOUT_LOCAL_BUFFER && gcmp_dtype_is_float(stored->dtype) &&
             gcmp_product(stored->shape, stored->ndim, &count) &&
             !gcmp_add_u64(elems[stored->dtype], count, &elems[stored->dtype])) {
             elems[stored->dtype] = UINT64_MAX;
@@ -258,11 +276,22 @@ static enum gradcmp_dtype state_dtype(const struct gradcmp_model *model) {
     return coarsest;
 }
 
+/* The compute type where nothing states it. */
+static void assume_precision(bool is_dump, enum gradcmp_dtype state, enum gradcmp_dtype *dtype,
+                             enum gradcmp_dtype_source *source) {
+    bool is_narrow = gcmp_dtype_eps(state) > gcmp_dtype_eps(GRADCMP_DTYPE_FLOAT32);
+    *dtype = state == GRADCMP_DTYPE_NONE ? GRADCMP_DTYPE_FLOAT32 : state;
+    *source = is_narrow ? GRADCMP_DTYPE_FROM_STATE : GRADCMP_DTYPE_ASSUMED_STATE;
+    if (is_dump && !is_narrow) {
+        *dtype = GRADCMP_DTYPE_BFLOAT16;
+        *source = GRADCMP_DTYPE_ASSUMED_DUMP;
+    }
+}
+
 void gcmp_checkpoint_precision(const struct gradcmp_checkpoint *checkpoint,
                                const struct gradcmp_model *model, enum gradcmp_dtype option,
                                enum gradcmp_dtype *dtype, enum gradcmp_dtype_source *source) {
-    enum gradcmp_dtype weights = weights_dtype(&checkpoint->catalogue);
-    enum gradcmp_dtype state = state_dtype(model);
+    enum gradcmp_dtype weights = gcmp_weights_dtype(&checkpoint->catalogue);
     if (option != GRADCMP_DTYPE_NONE) {
         *dtype = option;
         *source = GRADCMP_DTYPE_FROM_OPTION;
@@ -272,10 +301,11 @@ void gcmp_checkpoint_precision(const struct gradcmp_checkpoint *checkpoint,
     } else if (weights != GRADCMP_DTYPE_NONE) {
         *dtype = weights;
         *source = GRADCMP_DTYPE_FROM_WEIGHTS;
+    } else if (checkpoint->catalogue.sibling_compute != GRADCMP_DTYPE_NONE) {
+        *dtype = checkpoint->catalogue.sibling_compute;
+        *source = GRADCMP_DTYPE_FROM_SIBLING;
     } else {
-        bool narrow = gcmp_dtype_eps(state) > gcmp_dtype_eps(GRADCMP_DTYPE_FLOAT32);
-        *dtype = state == GRADCMP_DTYPE_NONE ? GRADCMP_DTYPE_FLOAT32 : state;
-        *source = narrow ? GRADCMP_DTYPE_FROM_STATE : GRADCMP_DTYPE_ASSUMED_STATE;
+        assume_precision(checkpoint->catalogue.is_dump, state_dtype(model), dtype, source);
     }
 }
 

@@ -36,6 +36,11 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_checkpoint_open(const char *path,
                                                           struct gradcmp_checkpoint **out,
                                                           struct gradcmp_error *error);
 
+/* The same without a look at what lies beside the checkpoint. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_checkpoint_open_alone(const char *path, const struct gradcmp_options *options,
+                           struct gradcmp_checkpoint **out, struct gradcmp_error *error);
+
 /* Return the parameters of a state in *out; they belong to the checkpoint. A state that the
  * checkpoint does not hold is UNSUPPORTED, and the message lists those it has, or names the way
  * out. */
@@ -50,6 +55,9 @@ bool gcmp_checkpoint_has_state(const struct gradcmp_checkpoint *checkpoint, cons
 /* Make checkpoint->listed: the parameters of all states, sorted by name, then state. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_checkpoint_load_all(struct gradcmp_checkpoint *checkpoint,
                                                               struct gradcmp_error *error);
+
+/* The type of most elements of a catalogue's weights; NONE where there are none. */
+enum gradcmp_dtype gcmp_weights_dtype(const struct gradcmp_catalogue *catalogue);
 
 /* Decide the compute type of a checkpoint whose `state` is compared; DESIGN section 5 gives the
  * order. */

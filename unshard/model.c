@@ -258,6 +258,12 @@ static enum gradcmp_status make_parameters(struct work *work, struct gradcmp_err
 static enum gradcmp_status unshard(struct work *work, const struct gcmp_unshard_options *options,
                                    struct gcmp_arena *scratch, struct gradcmp_error *error) {
     struct gradcmp_model *model = work->model;
+    struct gradcmp_catalogue merged;
+    if (gcmp_local_has(work->catalogue, model->state)) {
+        GCMP_TRY(gcmp_local_merge(work->catalogue, model->state, model->arena, &merged, error));
+        work->catalogue = &merged;
+        work->is_local = true;
+    }
     struct gcmp_plan_input input = {work->catalogue, model->state, options, model->arena, scratch};
     GCMP_TRY(gcmp_plan_make(&input, &work->plan, error));
     model->layers = work->plan.layers;

@@ -56,6 +56,7 @@ struct folder {
     bool array;            /* of zarr */
     bool shards, metadata; /* *.distcp; .metadata or __<rank>.metadata */
     bool megatron_tracker, deepspeed_tracker;
+    bool wgrads; /* gradient dumps */
 };
 
 static void free_list(struct folder_list *list) {
@@ -129,6 +130,7 @@ static enum gradcmp_status look_into(const struct search *search, const char *na
         folder->shards = folder->shards || fnmatch("*.distcp", entry, 0) == 0;
         folder->metadata = folder->metadata || strcmp(entry, ".metadata") == 0 ||
                            fnmatch("__*.metadata", entry, 0) == 0;
+        folder->wgrads = folder->wgrads || strcmp(entry, "wgrads") == 0;
         folder->megatron_tracker = folder->megatron_tracker || strcmp(entry, MEGATRON_TRACKER) == 0;
         folder->deepspeed_tracker =
             folder->deepspeed_tracker || strcmp(entry, DEEPSPEED_TRACKER) == 0;
@@ -250,12 +252,19 @@ out:
     return status;
 }
 
+/* Folders in which Megatron dumps gradients of activations, or weights beside their gradients,
+ * under the names of a checkpoint: what is meant by the folder above are the gradients of weights.
+ */
+static bool is_other_dump(const struct folder *folder, const char *entry) {
+    return strcmp(entry, "dgrads") == 0 || (folder->wgrads && strcmp(entry, "params") == 0);
+}
+
 /* Queue the folders in `name` for the next level. */
 static enum gradcmp_status queue_children(struct search *search, const char *name,
                                           const struct folder *folder,
                                           struct gradcmp_error *error) {
     for (size_t i = 0; i < folder->count; i++) {
-        if (folder->names[i][0] == '.') {
+        if (folder->names[i][0] == '.' || is_other_dump(folder, folder->names[i])) {
             continue;
         }
         char *child = join(name, folder->names[i]);
