@@ -15,16 +15,21 @@ if [ "${1-}" = --bless ]; then
 fi
 program=$1
 shift
-[ $# -gt 0 ] || set -- $(cd "$here" && echo */)
+if [ $# -eq 0 ]; then
+    for area in "$here"/*/; do
+        area=${area%/}
+        set -- "$@" "${area##*/}"
+    done
+fi
 
 ran=0 failed=0
 for what in "$@"; do
     what=${what%/}
     case $what in
-    */*) cases=$here/${what%.sh}.sh ;;
-    *) cases=$here/$what/*.sh ;;
+    */*) pattern=${what%.sh}.sh ;;
+    *) pattern="$what/*.sh" ;;
     esac
-    for case in $cases; do
+    for case in "$here"/$pattern; do
         [ -e "$case" ] || { echo "run.sh: no such case: $case" >&2 && exit 2; }
         ran=$((ran + 1))
         sh "$here/run_case.sh" "$program" "$case" "$bless" || failed=$((failed + 1))
