@@ -29,13 +29,12 @@ HOSTILE_SECONDS, HOSTILE_BYTES = 10, 256 << 20
 SANITIZED = bool(os.environ.get("GRADCMP_SANITIZED"))  # then memory is not the program's own
 
 # What this version reads. A sample of another kind is skipped, and counted as such.
-MEGATRON_LAYOUTS = {"fully_sharded_model_space", "fully_reshardable"}
+MEGATRON_LAYOUTS = {"fully_sharded_model_space", "fully_reshardable", "distrib_optim.pt",
+                    "in model_optim_rng.pt"}
 BUCKET_LAYOUTS = {"dp_reshardable", "dp_zero_gather_scatter"}
 READABLE_FLAGS = ("--dist-ckpt-optim-fully-reshardable", "--ckpt-fully-parallel-save")
 HOSTILE_KINDS = {"dcp", "dir"}
 TORCH_FORMATS = set()
-NPU_FORMATS = set()
-READS_WGRADS = False
 
 
 class Skip(Exception):
@@ -366,8 +365,9 @@ def judge_verdict(program, baseline, candidate, expect, options=()):
     return [] if code == expected_code else ["exit code %s" % code]
 
 
-def check_hashes(program, path, state, truth):
-    """`ls --stats --as float32` against the SHA-256 of {name: {"sha256", "shape"}}."""
+def check_hashes(program, path, state, truth, padded=None):
+    """`ls --stats --as float32` against the SHA-256 of {name: {"sha256", "shape"}}; tables that are
+    stored with `padded` rows of which the truth has fewer are passed over."""
     code, document, complaint = program.list_tensors(
         path, ("--state", state, "--as", "float32"))
     if document is None or code != 0:
@@ -377,6 +377,8 @@ def check_hashes(program, path, state, truth):
     for name, row in truth.items():
         if name not in rows:
             wrong.append("%s is not listed" % name)
+        elif rows[name]["shape"][0] == padded != row["shape"][0]:
+            continue
         elif rows[name]["shape"] != row["shape"]:
             wrong.append("%s: shape %s" % (name, rows[name]["shape"]))
         elif row["sha256"] and rows[name]["sha256"] != row["sha256"]:
@@ -426,33 +428,120 @@ def torch_set(program, corpus):
 
 
 def npu_set(program, corpus):
+    """As the set megatron; checkpoints of one layout hold the same bits."""
     folder = os.path.join(corpus, "npu")
     checkpoints = load_yaml(os.path.join(folder, "manifest.yaml"))["checkpoints"]
-    paths = {c["name"]: os.path.join(folder, c["path"]) for c in checkpoints}
+    truth = {c["name"]: load_json(os.path.join(folder, "truth", c["name"] + ".json"))
+             for c in checkpoints}
+    readable = [c for c in checkpoints if c["expect"] != "unreadable"]
+    samples = Megatron(program, folder, readable, truth.__getitem__)
 
-    def judge(case):
-        if case["optimizer_format"] not in NPU_FORMATS:
-            raise Skip
-        return judge_verdict(program, paths[case["base"]], paths[case["name"]], case["expect"])
+    def bits(case):
+        return check_hashes(program, samples.path(case), "exp_avg",
+                            truth[case["name"]]["parameters"], case["vocab"]["padded"])
 
+    def same(case, other):
+        _, document, complaint = program.compare(samples.path(other), samples.path(case))
+        return not_identical(document["candidates"][0]) if document else [complaint]
+
+    def refusal(case):
+        path = samples.path(case)
+        runs = [program.run("compare", samples.path(readable[0]), path),
+                program.run("compare", path, samples.path(readable[0]))]
+        return [text for run in runs for text in refused({"path": "model_optim_rng.pt"}, run)]
+
+    yield from samples.against_base()
+    for name, check in samples.listings():
+        yield "ls " + name, check
+    for case in readable:
+        yield "bits " + case["name"], lambda case=case: bits(case)
+        if case["bitwise_equal_to"] != case["name"]:
+            other = samples.by_name[case["bitwise_equal_to"]]
+            yield "same " + case["name"], lambda case=case, other=other: same(case, other)
     for case in checkpoints:
-        if case["base"]:
-            yield case["name"], lambda case=case: judge(case)
+        if case["expect"] == "unreadable":
+            yield "refuse " + case["name"], lambda case=case: refusal(case)
+
+
+class Dumps:
+    """Gradient dumps: each iteration against the base's, with the truth of that iteration."""
+
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+        dumps = load_yaml(os.path.join(folder, "manifest.yaml"))["dumps"]
+        self.by_name = {dump["name"]: dump for dump in dumps}
+        self.truth = {name: load_json(os.path.join(folder, "truth", name + ".json"))["iterations"]
+                      for name in self.by_name}
+
+    def cases(self):
+        for dump in self.by_name.values():
+            for iteration in dump["iterations"]:
+                name = "%s %d" % (dump["name"], iteration)
+                if dump["base"]:
+                    yield name, lambda d=dump, i=iteration: self.judge(d, i)
+                if dump["expect"] != "incomplete":
+                    yield "bits " + name, lambda d=dump, i=iteration: self.bits(d, i)
+
+    def path(self, name, iteration):
+        folder = os.path.dirname(self.by_name[name]["path"])
+        return os.path.join(self.folder, folder, "iter_%07d" % iteration)
+
+    def bits(self, dump, iteration):
+        rows = self.truth[dump["name"]][str(iteration)]["parameters"]
+        return check_hashes(self.program, self.path(dump["name"], iteration), "main_grad", rows,
+                            dump["vocab"]["padded"])
+
+    def bound(self, dump, name):
+        layers = dump["model"]["layers"]
+        return min(4 * GROWTH ** (layers + 1 - layer_of(name, layers)) * EPS["bf16"], CAP)
+
+    def judge(self, dump, iteration):
+        paths = (self.path(dump["base"], iteration), self.path(dump["name"], iteration))
+        if dump["expect"] == "incomplete":
+            run = self.program.run("compare", *paths)
+            wrong = refused({"path": paths[1]}, run)
+            return wrong if b"incomplete" in run.stderr else wrong + ["does not say what it is"]
+        truth = self.truth[dump["name"]][str(iteration)]["parameters"]
+        hit = {layer_of(name, dump["model"]["layers"]) for name, row in truth.items()
+               if "copies_differ" in row or over(number(row["rel_diff"]), self.bound(dump, name))}
+        code, document, complaint = self.program.compare(*paths)
+        if document is None:
+            return ["exit %s: %s" % (code, complaint)]
+        candidate = document["candidates"][0]
+        wrong = self.figures(dump, iteration, candidate)
+        if candidate["verdict"] != ("inconsistent" if hit else "consistent") or code != bool(hit):
+            wrong.append("verdict %s, exit %s; layers that differ: %s" %
+                         (candidate["verdict"], code, sorted(hit)))
+        if iteration == dump["iterations"][-1] and (dump["expect"] == "fail") != bool(hit):
+            wrong.append("truth differs from the manifest")
+        onset = candidate["onset"]["layer"] if candidate["onset"] else None
+        if (dump["bug"] or {}).get("kind") != "loss_scale" and onset != max(hit, default=None):
+            wrong.append("onset %s, expected %s" % (onset, max(hit, default=None)))
+        return wrong
+
+    def figures(self, dump, iteration, candidate):
+        wrong = []
+        truths = [self.truth[name][str(iteration)]["parameters"]
+                  for name in (dump["base"], dump["name"])]
+        rows = {row["name"]: row for row in candidate["parameters"]}
+        if set(rows) != set(truths[1]):
+            wrong.append("parameters differ from truth: %s" %
+                         sorted(set(rows) ^ set(truths[1]))[:3])
+        for name in sorted(set(rows) & set(truths[1])):
+            row, a, b = rows[name], truths[0][name], truths[1][name]
+            pairs = [("norm_a", a["norm"], NORM_TOLERANCE), ("norm_b", b["norm"], NORM_TOLERANCE),
+                     ("rel", b["rel_diff"], REL_TOLERANCE),
+                     ("bound", self.bound(dump, name), NORM_TOLERANCE)]
+            for key, expected, tolerance in pairs:
+                if not close(number(row[key]), number(expected), tolerance):
+                    wrong.append("%s: %s %s, truth %s" % (name, key, row[key], expected))
+            if ("copies_differ" in b) != (row["verdict"] == "conflict"):
+                wrong.append("%s: %s" % (name, row["verdict"]))
+        return wrong
 
 
 def wgrads_set(program, corpus):
-    folder = os.path.join(corpus, "megatron_wgrads")
-    dumps = load_yaml(os.path.join(folder, "manifest.yaml"))["dumps"]
-    paths = {d["name"]: os.path.join(folder, d["path"]) for d in dumps}
-
-    def judge(dump):
-        if not READS_WGRADS:
-            raise Skip
-        return judge_verdict(program, paths[dump["base"]], paths[dump["name"]], dump["expect"])
-
-    for dump in dumps:
-        if dump["base"]:
-            yield dump["name"], lambda dump=dump: judge(dump)
+    yield from Dumps(program, os.path.join(corpus, "megatron_wgrads")).cases()
 
 
 # --------------------------------------------------------------------------------- hostile input
