@@ -350,8 +350,4 @@ static void tally(const void *a, enum gradcmp_dtype dtype_a, const void *b,
 
 const struct gcmp_kernel gcmp_kernel_neon = {"neon", tally};
 
-#else
-
-typedef int gcmp_no_neon; /* an empty file is not C */
-
 #endif
