@@ -1,0 +1,221 @@
+/* Kinds of causes, the rule of a claim, and what a parameter's own sums show. */
+#include "bounds/cause.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "bounds/figures.h"
+
+#define CLEARLY_BELOW 0.25
+
+enum { FEW_ELEMS = 16 };
+
+static const struct {
+    const char *name, *origin;
+} kinds[] = {
+    [GCMP_CAUSE_NONE] = {"none", ""},
+    [GCMP_CAUSE_COMMON_SCALE] = {"common_scale",
+                                 "usually the mean over ranks or tokens, a loss scale, or clipping "
+                                 "by a wrong gradient norm"},
+    [GCMP_CAUSE_NONFINITE] = {"nonfinite",
+                              "usually an overflow, a division by zero, or memory that was never "
+                              "written"},
+    [GCMP_CAUSE_ZERO] = {"zero",
+                         "usually a gradient that was never accumulated, or a buffer zeroed after "
+                         "it"},
+    [GCMP_CAUSE_CAST] = {"cast", "the values were rounded to a narrower type on the way"},
+    [GCMP_CAUSE_PARTIAL_SUM] = {"partial_sum",
+                                "usually a sum over tensor or sequence parallel ranks that was "
+                                "left out"},
+    [GCMP_CAUSE_SIGN] = {"sign", "usually a sign lost in a hand-written backward pass"},
+    [GCMP_CAUSE_SCALE] = {"scale",
+                          "usually a reduction done twice or left out, or a mean in place of a sum "
+                          "for this group of parameters"},
+    [GCMP_CAUSE_HALVES_SWAPPED] = {"halves_swapped",
+                                   "usually gate and up projection stored in the other order"},
+    [GCMP_CAUSE_BLOCKS_PERMUTED] = {"blocks_permuted",
+                                    "usually shards put together in the wrong order of ranks"},
+    [GCMP_CAUSE_BLOCK_REPEATED] = {"block_repeated",
+                                   "usually one rank's shard written in the place of another's"},
+    [GCMP_CAUSE_QKV_REGROUPED] = {"qkv_regrouped",
+                                  "usually query, key and value rows kept by kind on one side and "
+                                  "by group on the other"},
+    [GCMP_CAUSE_TRANSPOSED] = {"transposed", "usually a weight kept as [in, out]"},
+    [GCMP_CAUSE_ROLL] = {"roll", "usually an offset into a flat buffer or a shard that is off"},
+    [GCMP_CAUSE_LAYER_SLOT] = {"layer_slot",
+                               "usually layer numbers counted within a pipeline stage"},
+    [GCMP_CAUSE_PADDING] = {"padding", "rows of padding were compared; give --vocab"},
+    [GCMP_CAUSE_ONE_SHARD] = {"one_shard",
+                              "usually a shard of another step, of another run, or never reduced"},
+    [GCMP_CAUSE_MISSING_REDUCTION] = {"missing_reduction",
+                                      "usually the sum over tensor parallel ranks of gradients of "
+                                      "replicated parameters left out"},
+    [GCMP_CAUSE_ROUTING] = {"routing",
+                            "a choice of experts that flips under rounding moves whole tokens; "
+                            "compare runs with the same choices to be sure"},
+    [GCMP_CAUSE_UPSTREAM] = {"upstream", "inherited from a layer nearer to the loss"},
+    [GCMP_CAUSE_UNEXPLAINED] = {"unexplained", ""},
+};
+
+const char *gcmp_cause_name(enum gcmp_cause_kind kind) {
+    return kinds[kind].name;
+}
+
+enum gcmp_cause_kind gcmp_cause_find(const char *name) {
+    for (size_t i = 0; name != NULL && i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(kinds[i].name, name) == 0) {
+            return (enum gcmp_cause_kind)i;
+        }
+    }
+    return GCMP_CAUSE_NONE;
+}
+
+const char *gcmp_cause_origin(enum gcmp_cause_kind kind) {
+    return kinds[kind].origin;
+}
+
+/* With e = b - a: sum (b - c a)^2 = D - 2 (c - 1) P + (c - 1)^2 A, whose terms are as large as the
+ * result where b is near to c a only if c is far from 1. The other form, A (rho^2 + (alpha -
+ * c)^2), has rho^2 from a difference; figures.c takes it where the candidate is the smaller side.
+ */
+double gcmp_cause_residual(const struct gradcmp_tally *tally, double factor) {
+    struct gradcmp_parameter_report parameter = {
+        .in_a = true, .in_b = true, .shapes_agree = true, .tally = *tally};
+    parameter.tally.nonfinite_any = 0;
+    gcmp_figures_fill(&parameter);
+    return gcmp_rest_of(&parameter, factor).rel;
+}
+
+bool gcmp_cause_holds(double residual, double bound, double before) {
+    return residual <= bound && residual < CLEARLY_BELOW * before;
+}
+
+/* p / q as far as one meets them: world sizes, top-k, averages over microbatches. */
+static const struct {
+    double p, q;
+} simple[] = {{1, 1},  {2, 1},  {3, 1},  {4, 1},  {5, 1},   {6, 1},   {7, 1}, {8, 1},
+              {12, 1}, {16, 1}, {32, 1}, {64, 1}, {128, 1}, {256, 1}, {3, 2}, {4, 3}};
+
+double gcmp_cause_snap(double factor, double tolerance) {
+    double best = factor, least = tolerance;
+    for (size_t i = 0; i < sizeof simple / sizeof simple[0]; i++) {
+        const double values[] = {simple[i].p / simple[i].q, simple[i].q / simple[i].p};
+        for (size_t v = 0; v < 2; v++) {
+            double value = copysign(values[v], factor);
+            double off = fabs(factor / value - 1.0);
+            if (value != 1.0 && off <= least) {
+                best = value;
+                least = off;
+            }
+        }
+    }
+    return best;
+}
+
+bool gcmp_cause_is_wanted(enum gradcmp_verdict verdict) {
+    return verdict == GRADCMP_VERDICT_FAIL || verdict == GRADCMP_VERDICT_SCALE ||
+           verdict == GRADCMP_VERDICT_NONFINITE || verdict == GRADCMP_VERDICT_CONFLICT ||
+           verdict == GRADCMP_VERDICT_SHAPE;
+}
+
+const char *gcmp_cause_factor_text(double factor, struct gcmp_arena *arena) {
+    if (factor == 2.0) {
+        return gcmp_arena_dup(arena, "twice the baseline");
+    }
+    if (factor == 0.5) {
+        return gcmp_arena_dup(arena, "half the baseline");
+    }
+    return gcmp_arena_format(arena, "%.4g times the baseline", factor);
+}
+
+static enum gradcmp_status say(struct gcmp_arena *arena, struct gradcmp_cause *out,
+                               struct gradcmp_cause cause, struct gradcmp_error *error) {
+    if (cause.text == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    (void)arena;
+    *out = cause;
+    return GRADCMP_OK;
+}
+
+/* b is a, rounded to a narrower type: equal bits in it, and not of one type. */
+static bool is_cast(const struct gradcmp_parameter_report *parameter) {
+    return parameter->dtype_a != parameter->dtype_b && parameter->tally.elems > 0 &&
+           parameter->tally.equal_bits == parameter->tally.elems;
+}
+
+/* A factor fits: it is off beyond its tolerance, and what it leaves is noise. Under verdict `scale`
+ * the difference is inside the bound, and alpha's tolerance alone is the proof. */
+static bool is_scaled(const struct gradcmp_parameter_report *parameter, double common,
+                      double factor, double residual) {
+    double before = gcmp_rest_of(parameter, common).rel;
+    bool off = fabs(factor / common - 1.0) > parameter->alpha_tolerance;
+    bool proved = parameter->verdict == GRADCMP_VERDICT_SCALE
+                      ? residual <= parameter->bound
+                      : gcmp_cause_holds(residual, parameter->bound, before);
+    return gcmp_finite_elems(parameter) >= FEW_ELEMS && off && proved;
+}
+
+static enum gradcmp_status derive_factor(const struct gradcmp_parameter_report *parameter,
+                                         double common, struct gcmp_arena *arena,
+                                         struct gradcmp_cause *out, struct gradcmp_error *error) {
+    double tolerance = parameter->alpha_tolerance;
+    double factor = gcmp_cause_snap(parameter->alpha, tolerance);
+    double residual = gcmp_rest_of(parameter, factor).rel;
+    if (!is_scaled(parameter, common, factor, residual)) {
+        return GRADCMP_OK;
+    }
+    struct gradcmp_cause cause = {gcmp_cause_name(GCMP_CAUSE_SCALE), factor, residual, NULL};
+    if (factor == -1.0) {
+        cause.kind = gcmp_cause_name(GCMP_CAUSE_SIGN);
+        cause.text = gcmp_arena_dup(arena, "the baseline with the other sign");
+    } else {
+        cause.text = gcmp_cause_factor_text(factor, arena);
+    }
+    return say(arena, out, cause, error);
+}
+
+enum gradcmp_status gcmp_cause_derive(const struct gradcmp_parameter_report *parameter,
+                                      double common, struct gcmp_arena *arena,
+                                      struct gradcmp_cause *out, struct gradcmp_error *error) {
+    const struct gradcmp_tally *tally = &parameter->tally;
+    *out = (struct gradcmp_cause){NULL, NAN, NAN, NULL};
+    struct gradcmp_cause cause = {NULL, NAN, NAN, NULL};
+    if (!gcmp_is_comparable(parameter)) {
+        return GRADCMP_OK;
+    }
+    if (parameter->verdict == GRADCMP_VERDICT_NONFINITE) {
+        cause.kind = gcmp_cause_name(GCMP_CAUSE_NONFINITE);
+        cause.text = gcmp_arena_format(
+            arena, "NaN or Inf in %llu of %llu elements of the candidate, %llu of the baseline",
+            (unsigned long long)tally->nonfinite_b, (unsigned long long)tally->elems,
+            (unsigned long long)tally->nonfinite_a);
+        return say(arena, out, cause, error);
+    }
+    if (!gcmp_cause_is_wanted(parameter->verdict) || parameter->copies_conflict) {
+        return GRADCMP_OK;
+    }
+    if ((tally->max_a == 0.0) != (tally->max_b == 0.0)) {
+        cause.kind = gcmp_cause_name(GCMP_CAUSE_ZERO);
+        cause.factor = tally->max_b == 0.0 ? 0.0 : NAN;
+        cause.text = gcmp_arena_format(arena, "all zero in the %s alone",
+                                       tally->max_b == 0.0 ? "candidate" : "baseline");
+        cause.residual = tally->max_b == 0.0 ? 0.0 : NAN;
+        return say(arena, out, cause, error);
+    }
+    if (is_cast(parameter)) {
+        bool narrower_b = gcmp_dtype_precision((enum gradcmp_dtype)parameter->dtype_b) <
+                          gcmp_dtype_precision((enum gradcmp_dtype)parameter->dtype_a);
+        cause.kind = gcmp_cause_name(GCMP_CAUSE_CAST);
+        cause.residual = 0.0;
+        cause.text = gcmp_arena_format(arena, "the %s is the other side rounded to %s",
+                                       narrower_b ? "candidate" : "baseline",
+                                       gradcmp_dtype_name((enum gradcmp_dtype)(
+                                           narrower_b ? parameter->dtype_b : parameter->dtype_a)));
+        return say(arena, out, cause, error);
+    }
+    return isfinite(parameter->alpha) && parameter->alpha != 0.0
+               ? derive_factor(parameter, common, arena, out, error)
+               : GRADCMP_OK;
+}

@@ -1,0 +1,330 @@
+/* The cause of a pair. */
+#include "bounds/cause_pair.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "bounds/figures.h"
+
+#define MOST_MOVED 0.5 /* of an expert's gradient, by a few tokens */
+
+static enum gcmp_cause_kind kind_of(const struct gradcmp_parameter_report *parameter) {
+    return parameter->cause_count == 0 ? GCMP_CAUSE_NONE
+                                       : gcmp_cause_find(parameter->causes[0].kind);
+}
+
+static bool is_failing(const struct gradcmp_parameter_report *parameter) {
+    return gcmp_cause_is_wanted(parameter->verdict);
+}
+
+static bool has_cause(const struct gradcmp_parameter_report *parameter) {
+    enum gcmp_cause_kind kind = kind_of(parameter);
+    return kind != GCMP_CAUSE_NONE;
+}
+
+/* Parameters of one layer, counted. */
+struct layer_count {
+    size_t failing, replicated, replicated_failing, sharded_passing;
+};
+
+static struct layer_count count_layer(const struct gcmp_cause_scene *scene, int64_t layer) {
+    struct layer_count count = {0};
+    for (size_t i = 0; i < scene->pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &scene->pair->parameters[i];
+        const struct gcmp_cause_facts *facts = &scene->facts[i];
+        if (parameter->layer != layer) {
+            continue;
+        }
+        bool failing = is_failing(parameter);
+        count.failing += failing;
+        count.replicated += facts->replicated;
+        count.replicated_failing += facts->replicated && failing;
+        count.sharded_passing += facts->sharded && parameter->verdict == GRADCMP_VERDICT_PASS;
+    }
+    return count;
+}
+
+static bool is_missing_reduction(const struct gcmp_cause_scene *scene) {
+    size_t failing = 0;
+    for (size_t i = 0; i < scene->pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &scene->pair->parameters[i];
+        if (!is_failing(parameter)) {
+            continue;
+        }
+        if (!scene->facts[i].replicated || has_cause(parameter) ||
+            parameter->verdict == GRADCMP_VERDICT_SHAPE) {
+            return false;
+        }
+        struct layer_count layer = count_layer(scene, parameter->layer);
+        if (layer.sharded_passing == 0 || 2 * layer.replicated_failing < layer.replicated) {
+            return false;
+        }
+        failing++;
+    }
+    return scene->tp > 1 && (failing > 1 || (failing == 1 && scene->dp == 1));
+}
+
+/* Whether a parameter of the expert fails in the layer. */
+static bool expert_fails(const struct gcmp_cause_scene *scene, int64_t layer, int64_t expert) {
+    for (size_t i = 0; i < scene->pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &scene->pair->parameters[i];
+        if (parameter->layer == layer && scene->facts[i].expert == expert &&
+            is_failing(parameter)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Only rows of failing experts differ, and not by much more than those do. */
+static bool router_agrees(const struct gcmp_cause_scene *scene, size_t index) {
+    const struct gradcmp_parameter_report *router = &scene->pair->parameters[index];
+    const struct gcmp_cause_facts *facts = &scene->facts[index];
+    for (size_t row = 0; row < facts->expert_count; row++) {
+        if (facts->expert_rows[row] > router->bound &&
+            !expert_fails(scene, router->layer, (int64_t)row)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool routing_allows(const struct gcmp_cause_scene *scene, size_t index) {
+    const struct gradcmp_parameter_report *parameter = &scene->pair->parameters[index];
+    const struct gcmp_cause_facts *facts = &scene->facts[index];
+    if (parameter->verdict != GRADCMP_VERDICT_FAIL && parameter->verdict != GRADCMP_VERDICT_SCALE) {
+        return false;
+    }
+    if (has_cause(parameter) || parameter->rel > MOST_MOVED) {
+        return false;
+    }
+    if (facts->expert >= 0) {
+        return true;
+    }
+    return facts->expert_rows != NULL ? router_agrees(scene, index) : parameter->ndim_a == 1;
+}
+
+/* The layer's experts: numbers of those that fail and of those that do not. */
+static void count_experts(const struct gcmp_cause_scene *scene, int64_t layer, size_t *failing,
+                          size_t *passing) {
+    *failing = *passing = 0;
+    for (size_t i = 0; i < scene->pair->parameter_count; i++) {
+        const struct gcmp_cause_facts *facts = &scene->facts[i];
+        bool seen = facts->expert < 0 || scene->pair->parameters[i].layer != layer;
+        for (size_t j = 0; j < i && !seen; j++) {
+            seen = scene->pair->parameters[j].layer == layer &&
+                   scene->facts[j].expert == facts->expert;
+        }
+        if (!seen) {
+            bool fails = expert_fails(scene, layer, facts->expert);
+            *failing += fails;
+            *passing += !fails;
+        }
+    }
+}
+
+static bool is_routing(const struct gcmp_cause_scene *scene) {
+    int64_t onset = scene->pair->onset_layer;
+    size_t failing, passing;
+    for (size_t i = 0; i < scene->pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &scene->pair->parameters[i];
+        if (parameter->layer == onset && is_failing(parameter) && !routing_allows(scene, i)) {
+            return false;
+        }
+    }
+    count_experts(scene, onset, &failing, &passing);
+    return onset >= 0 && failing >= 2 && passing >= failing;
+}
+
+static enum gradcmp_status add_cause(struct gradcmp_parameter_report *parameter,
+                                     enum gcmp_cause_kind kind, const char *text,
+                                     struct gcmp_arena *arena, struct gradcmp_error *error) {
+    parameter->causes = gcmp_arena_alloc(arena, 1, sizeof *parameter->causes);
+    if (parameter->causes == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    parameter->causes[0] = (struct gradcmp_cause){gcmp_cause_name(kind), NAN, NAN, text};
+    parameter->cause_count = 1;
+    return GRADCMP_OK;
+}
+
+/* Causes that only the other parameters show. */
+static enum gradcmp_status fill_rest(const struct gcmp_cause_scene *scene, struct gcmp_arena *arena,
+                                     struct gradcmp_error *error) {
+    int64_t onset = scene->pair->onset_layer;
+    bool unreduced = is_missing_reduction(scene), routed = !unreduced && is_routing(scene);
+    for (size_t i = 0; i < scene->pair->parameter_count; i++) {
+        struct gradcmp_parameter_report *parameter = &scene->pair->parameters[i];
+        if (!is_failing(parameter) || has_cause(parameter)) {
+            continue;
+        }
+        enum gcmp_cause_kind kind = GCMP_CAUSE_UNEXPLAINED;
+        const char *text = "nothing tried explains it";
+        if (unreduced) {
+            kind = GCMP_CAUSE_MISSING_REDUCTION;
+            text = "replicated over tensor parallel ranks, and only such parameters fail";
+        } else if (routed && parameter->layer == onset) {
+            kind = GCMP_CAUSE_ROUTING;
+            text = "some experts differ by part of their tokens, the others agree";
+        } else if (parameter->layer < onset && parameter->verdict != GRADCMP_VERDICT_SHAPE) {
+            kind = GCMP_CAUSE_UPSTREAM;
+            text = "a layer nearer to the loss fails";
+        }
+        GCMP_TRY(add_cause(parameter, kind, text, arena, error));
+    }
+    return GRADCMP_OK;
+}
+
+/* The parameter whose cause is the pair's, or NULL. A factor inside the bound is not told while
+ * something next to it fails without a cause. */
+static const struct gradcmp_parameter_report *choose(const struct gradcmp_pair_report *pair) {
+    const struct gradcmp_parameter_report *best = NULL, *unexplained = NULL;
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
+        bool counts = pair->onset_layer >= 0 ? parameter->layer == pair->onset_layer
+                                             : parameter->verdict == GRADCMP_VERDICT_SHAPE;
+        if (!counts || !is_failing(parameter)) {
+            continue;
+        }
+        if (best == NULL || kind_of(parameter) < kind_of(best)) {
+            best = parameter;
+        }
+        if (kind_of(parameter) == GCMP_CAUSE_UNEXPLAINED) {
+            unexplained = parameter;
+        }
+    }
+    bool weak = best != NULL && best->verdict == GRADCMP_VERDICT_SCALE &&
+                kind_of(best) == GCMP_CAUSE_SCALE && unexplained != NULL;
+    return weak ? unexplained : best;
+}
+
+/* Parameters that share a cause. */
+struct group {
+    size_t count, experts, vectors;
+    int64_t low, high;
+    double ad, a2; /* sums over the group, for its factor */
+    double tolerance, residual;
+    bool one_factor;
+};
+
+static bool is_of_group(const struct gradcmp_parameter_report *parameter,
+                        const struct gradcmp_cause *cause) {
+    if (!is_failing(parameter) || parameter->cause_count == 0 ||
+        strcmp(parameter->causes[0].kind, cause->kind) != 0) {
+        return false;
+    }
+    double factor = parameter->causes[0].factor;
+    if (isnan(cause->factor)) {
+        return strcmp(parameter->causes[0].text, cause->text) == 0;
+    }
+    return fabs(factor - cause->factor) <=
+           2.0 * parameter->alpha_tolerance * fmax(1.0, fabs(cause->factor));
+}
+
+static struct group find_group(const struct gcmp_cause_scene *scene,
+                               const struct gradcmp_cause *cause) {
+    struct group group = {.low = INT64_MAX, .high = -1, .one_factor = true, .residual = NAN};
+    for (size_t i = 0; i < scene->pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &scene->pair->parameters[i];
+        if (!is_of_group(parameter, cause)) {
+            continue;
+        }
+        group.count++;
+        group.experts += scene->facts[i].expert >= 0;
+        group.vectors += parameter->ndim_a == 1;
+        group.low = parameter->layer < group.low ? parameter->layer : group.low;
+        group.high = parameter->layer > group.high ? parameter->layer : group.high;
+        group.one_factor = group.one_factor &&
+                           (isnan(cause->factor) || parameter->causes[0].factor == cause->factor);
+        group.residual = fmax(group.residual, parameter->causes[0].residual);
+        if (parameter->scale_a_log2 == 0.0) {
+            group.ad += parameter->tally.ad;
+            group.a2 += parameter->tally.a2;
+        }
+        group.tolerance = fmax(group.tolerance, parameter->alpha_tolerance);
+    }
+    return group;
+}
+
+static const char *describe_layers(const struct group *group, struct gcmp_arena *arena) {
+    return group->low == group->high ? gcmp_arena_format(arena, "layer %" PRId64, group->low)
+                                     : gcmp_arena_format(arena, "layers %" PRId64 " to %" PRId64,
+                                                         group->low, group->high);
+}
+
+static const char *describe(const struct gradcmp_parameter_report *chosen,
+                            const struct group *group, const struct gradcmp_cause *cause,
+                            struct gcmp_arena *arena) {
+    const char *origin = gcmp_cause_origin(gcmp_cause_find(cause->kind));
+    const char *open = origin[0] == '\0' ? "" : " (", *close = origin[0] == '\0' ? "" : ")";
+    if (group->count <= 1) {
+        return gcmp_arena_format(arena, "%s: %s%s%s%s", chosen->name, cause->text, open, origin,
+                                 close);
+    }
+    const char *layers = describe_layers(group, arena);
+    const char *what = group->experts == group->count   ? "expert parameters"
+                       : group->vectors == group->count ? "norm or bias parameters"
+                                                        : "parameters";
+    return layers == NULL ? NULL
+                          : gcmp_arena_format(arena, "%zu %s of %s: %s%s%s%s", group->count, what,
+                                              layers, cause->text, open, origin, close);
+}
+
+static enum gradcmp_status tell_group(const struct gcmp_cause_scene *scene,
+                                      const struct gradcmp_parameter_report *chosen,
+                                      struct gcmp_arena *arena, struct gradcmp_error *error) {
+    struct gradcmp_cause cause = chosen->causes[0];
+    struct group group = find_group(scene, &cause);
+    if (!group.one_factor && group.a2 > 0.0) {
+        cause.factor = gcmp_cause_snap(1.0 + group.ad / group.a2, group.tolerance);
+        cause.text = gcmp_cause_factor_text(cause.factor, arena);
+    }
+    cause.residual = group.residual;
+    cause.text = cause.text == NULL ? NULL : describe(chosen, &group, &cause, arena);
+    if (cause.text == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    scene->pair->cause = cause;
+    return GRADCMP_OK;
+}
+
+/* What the parameters keep of the difference once the factor is divided out, all together. */
+static double common_residual(const struct gradcmp_pair_report *pair) {
+    struct gcmp_square_sum rest = {0}, norm = {0};
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
+        if (gcmp_has_alpha(parameter)) {
+            double rel = gcmp_rest_of(parameter, pair->common_factor).rel;
+            gcmp_square_add(&rest, rel * rel * parameter->tally.a2, parameter->scale_a_log2);
+            gcmp_square_add(&norm, parameter->tally.a2, parameter->scale_a_log2);
+        }
+    }
+    return gcmp_square_root(&rest) / gcmp_square_root(&norm);
+}
+
+static enum gradcmp_status tell_common(struct gradcmp_pair_report *pair, struct gcmp_arena *arena,
+                                       struct gradcmp_error *error) {
+    double factor = gcmp_cause_snap(pair->common_factor, pair->bound.eps / 2.0);
+    char *text = gcmp_arena_format(
+        arena, "all gradients are %.6g times the baseline's, global norms %.6g and %.6g (%s)",
+        factor, pair->norm_a, pair->norm_b, gcmp_cause_origin(GCMP_CAUSE_COMMON_SCALE));
+    if (text == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    pair->cause = (struct gradcmp_cause){gcmp_cause_name(GCMP_CAUSE_COMMON_SCALE), factor,
+                                         common_residual(pair), text};
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_cause_conclude(const struct gcmp_cause_scene *scene,
+                                        struct gcmp_arena *arena, struct gradcmp_error *error) {
+    struct gradcmp_pair_report *pair = scene->pair;
+    pair->cause = (struct gradcmp_cause){NULL, NAN, NAN, NULL};
+    GCMP_TRY(fill_rest(scene, arena, error));
+    if (!isnan(pair->common_factor)) {
+        return tell_common(pair, arena, error);
+    }
+    const struct gradcmp_parameter_report *chosen = choose(pair);
+    return chosen == NULL ? GRADCMP_OK : tell_group(scene, chosen, arena, error);
+}

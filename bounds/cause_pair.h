@@ -1,0 +1,49 @@
+/* The cause of a pair: what its failing parameters have in common, and which of their causes
+ * counts. */
+#ifndef GCMP_BOUNDS_CAUSE_PAIR_H
+#define GCMP_BOUNDS_CAUSE_PAIR_H
+
+#include "bounds/cause.h"
+
+/* What is known of a parameter beside its figures. */
+struct gcmp_cause_facts {
+    bool replicated;           /* every tensor-parallel rank holds all of it */
+    bool sharded;              /* it is cut over tensor-parallel ranks; neither: not known */
+    int64_t expert;            /* number of the expert that it belongs to; -1: none */
+    const double *expert_rows; /* of a router: the relative difference of each expert's row; NULL:
+                                  no router, or not looked at */
+    size_t expert_count;       /* rows */
+};
+
+/* What is known of the pair. */
+struct gcmp_cause_scene {
+    struct gradcmp_pair_report *pair;
+    const struct gcmp_cause_facts *facts; /* one a parameter */
+    uint32_t tp, dp;                      /* the larger of both sides' degrees; 0: not known */
+};
+
+/* Give every failing parameter that has no cause yet one of missing_reduction, routing, upstream or
+ * unexplained, and the pair its cause. To be called for an inconsistent pair, when the causes of
+ * single parameters have been claimed. Texts live in `arena`. Errors: MEMORY.
+ *
+ * The pair's cause, the first that applies:
+ *   common_scale        the pair's common factor is claimed
+ *   missing_reduction   only replicated parameters fail; see below
+ *   routing             see below
+ *   the cause of a failing parameter in the onset layer, in the order of enum gcmp_cause_kind
+ *   transposed          of a parameter with verdict `shape`, where nothing else fails
+ *
+ * missing_reduction: there are several tensor-parallel ranks; every failing parameter is
+ * replicated over them and has no other cause; in each layer with one, the sharded neighbours pass,
+ * and half of the replicated ones or more fail; and not one parameter alone where a missing sum
+ * over data-parallel ranks would look the same.
+ *
+ * routing: in the onset layer at least two experts fail and at least as many do not, all by no more
+ * than half of their gradient; whatever else fails there has one axis, or is the router, of which
+ * only the rows of failing experts differ. A token whose choice flips leaves one expert for
+ * another; a fault in the experts' own arithmetic or reduction would not spare the others. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_cause_conclude(const struct gcmp_cause_scene *scene,
+                                                         struct gcmp_arena *arena,
+                                                         struct gradcmp_error *error);
+
+#endif
