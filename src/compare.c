@@ -9,6 +9,7 @@
 #include "betas.h"
 #include "bounds/bounds.h"
 #include "comparison.h"
+#include "diagnose.h"
 #include "numbering.h"
 
 /* What a report keeps open, because its catalogues and names are printed from it. */
@@ -263,6 +264,7 @@ static void open_candidates(struct gcmp_comparison *comparison, const char *cons
         struct gradcmp_pair_report *pair = &comparison->report->pairs[i];
         struct gradcmp_error error = {0};
         pair->common_factor = __builtin_nan("");
+        pair->cause = (struct gradcmp_cause){NULL, __builtin_nan(""), __builtin_nan(""), NULL};
         pair->worst = SIZE_MAX;
         pair->onset_layer = -1;
         pair->jump_layer = -1;
@@ -333,7 +335,8 @@ static enum gradcmp_status run(struct gcmp_comparison *comparison, const char *b
     GCMP_TRY(prepare(comparison, baseline, candidates, error));
     GCMP_TRY(gcmp_measure(comparison, error));
     GCMP_TRY(gcmp_apply_betas(comparison, error));
-    return judge(comparison, error);
+    GCMP_TRY(judge(comparison, error));
+    return gcmp_diagnose(comparison, error);
 }
 
 enum gradcmp_status gradcmp_compare(const char *baseline, const char *const *candidates,

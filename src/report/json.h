@@ -9,7 +9,7 @@
 
 #include "report/out.h"
 
-enum { GCMP_JSON_MAX_DEPTH = 8 };
+enum { GCMP_JSON_MAX_DEPTH = 10 };
 
 struct gcmp_emitter {
     struct gcmp_out *out;

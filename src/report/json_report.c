@@ -177,6 +177,65 @@ static void write_maximum(struct gcmp_emitter *json,
     gcmp_emit_sizes(json, "max_index", index, ndim);
 }
 
+static void write_cause(struct gcmp_emitter *json, const char *key,
+                        const struct gradcmp_cause *cause) {
+    if (cause->kind == NULL) {
+        gcmp_emit_null(json, key);
+        return;
+    }
+    gcmp_emit_open_object(json, key, false);
+    gcmp_emit_text(json, "kind", cause->kind);
+    gcmp_emit_figure(json, "factor", cause->factor);
+    gcmp_emit_figure(json, "residual", cause->residual);
+    gcmp_emit_text(json, "text", cause->text);
+    gcmp_emit_close(json);
+}
+
+static void write_causes(struct gcmp_emitter *json,
+                         const struct gradcmp_parameter_report *parameter) {
+    gcmp_emit_open_array(json, "causes", false);
+    for (size_t i = 0; i < parameter->cause_count; i++) {
+        write_cause(json, NULL, &parameter->causes[i]);
+    }
+    gcmp_emit_close(json);
+}
+
+/* The coordinates of a rank that are known, or null. */
+static void write_rank(struct gcmp_emitter *json, const struct gradcmp_coords *coords) {
+    if (coords == NULL) {
+        gcmp_emit_null(json, "rank");
+        return;
+    }
+    const struct {
+        const char *key;
+        int32_t value;
+    } known[] = {{"tp", coords->tp}, {"pp", coords->pp}, {"ep", coords->ep},
+                 {"dp", coords->dp}, {"vp", coords->vp}, {"etp", coords->etp}};
+    gcmp_emit_open_object(json, "rank", false);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (known[i].value >= 0) {
+            gcmp_emit_integer(json, known[i].key, known[i].value);
+        }
+    }
+    gcmp_emit_close(json);
+}
+
+static void write_shards(struct gcmp_emitter *json,
+                         const struct gradcmp_parameter_report *parameter) {
+    gcmp_emit_open_array(json, "shards", false);
+    for (size_t i = 0; i < parameter->shard_count; i++) {
+        const struct gradcmp_shard *shard = &parameter->shards[i];
+        gcmp_emit_open_object(json, NULL, false);
+        gcmp_emit_text(json, "file", shard->file);
+        write_rank(json, shard->coords);
+        gcmp_emit_sizes(json, "start", shard->start, parameter->ndim_b);
+        gcmp_emit_sizes(json, "extent", shard->extent, parameter->ndim_b);
+        gcmp_emit_figure(json, "rel", shard->rel);
+        gcmp_emit_close(json);
+    }
+    gcmp_emit_close(json);
+}
+
 static void write_parameter(struct gcmp_emitter *json,
                             const struct gradcmp_parameter_report *parameter) {
     uint64_t shape[GRADCMP_MAX_NDIM];
@@ -199,10 +258,8 @@ static void write_parameter(struct gcmp_emitter *json,
     gcmp_emit_figure(json, "norm_b", parameter->norm_b);
     write_maximum(json, parameter, ndim, shape);
     write_counts(json, parameter);
-    gcmp_emit_open_array(json, "causes", false);
-    gcmp_emit_close(json);
-    gcmp_emit_open_array(json, "shards", false);
-    gcmp_emit_close(json);
+    write_causes(json, parameter);
+    write_shards(json, parameter);
     gcmp_emit_close(json);
 }
 
@@ -211,7 +268,7 @@ static void write_figures(struct gcmp_emitter *json, const struct gradcmp_report
     write_bound(json, &pair->bound);
     write_summary(json, pair);
     write_onset(json, pair);
-    gcmp_emit_null(json, "cause");
+    write_cause(json, "cause", &pair->cause);
     write_notes(json, report, pair);
     gcmp_emit_open_array(json, "parameters", true);
     for (size_t i = 0; i < pair->parameter_count; i++) {

@@ -29,12 +29,17 @@ void gcmp_text_head(struct gcmp_page *page, const struct gcmp_pair_view *view);
 void gcmp_text_layers(struct gcmp_page *page, const struct gcmp_pair_view *view);
 /* The parameters that failed, what was not judged, and (verbose) every parameter. */
 void gcmp_text_failures(struct gcmp_page *page, const struct gcmp_pair_view *view);
+/* Why they failed, each cause once. */
+void gcmp_text_causes(struct gcmp_page *page, const struct gcmp_pair_view *view);
 void gcmp_text_notes(struct gcmp_page *page, const struct gcmp_pair_view *view);
 
 /* The one line that stands alone: verdict, onset, worst. */
 void gcmp_text_verdict(struct gcmp_page *page, const struct gradcmp_pair_report *pair);
 /* The same without the word of the verdict, for a line that is led by something else. */
 void gcmp_text_findings(struct gcmp_page *page, const struct gradcmp_pair_report *pair);
+
+/* Add "; cause: scale 2 (twice the baseline)", or nothing. */
+void gcmp_text_cause(struct gcmp_page *page, const struct gradcmp_pair_report *pair);
 
 /* Add an outcome's word in capitals, in its ink. */
 void gcmp_text_outcome(struct gcmp_page *page, enum gradcmp_outcome outcome);

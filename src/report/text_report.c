@@ -60,6 +60,7 @@ static enum gradcmp_status add_pair(struct gcmp_page *page, const struct gradcmp
         gcmp_text_head(page, &view);
         gcmp_text_layers(page, &view);
         gcmp_text_failures(page, &view);
+        gcmp_text_causes(page, &view);
         if (pair->outcome != GRADCMP_OUTCOME_ERROR) {
             gcmp_text_notes(page, &view);
         }

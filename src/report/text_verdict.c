@@ -109,6 +109,7 @@ void gcmp_text_findings(struct gcmp_page *page, const struct gradcmp_pair_report
         break;
     case GRADCMP_OUTCOME_INCONSISTENT:
         add_inconsistent(page, pair);
+        gcmp_text_cause(page, pair);
         break;
     case GRADCMP_OUTCOME_UNDECIDED:
     case GRADCMP_OUTCOME_VACUOUS:

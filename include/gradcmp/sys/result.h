@@ -32,6 +32,22 @@ struct gradcmp_bound {
     enum gradcmp_dtype_source dtype_source;
 };
 
+/* What explains a difference. */
+struct gradcmp_cause {
+    const char *kind; /* "scale", "roll", ...; see DESIGN; NULL: none */
+    double factor;    /* NaN: none */
+    double residual;  /* relative, of what the cause leaves of the difference; NaN: none */
+    const char *text; /* one line */
+};
+
+/* One slab of the candidate's side of a parameter: how far off it is by itself. */
+struct gradcmp_shard {
+    const char *file;                    /* below the checkpoint */
+    const struct gradcmp_coords *coords; /* of the rank that wrote it, or NULL */
+    const uint64_t *start, *extent;      /* ndim_b entries */
+    double rel;                          /* inf: all zero in the baseline alone */
+};
+
 /* One parameter of a pair. bounds/ reads the first part and fills the second. */
 struct gradcmp_parameter_report {
     const char *name;
@@ -52,6 +68,11 @@ struct gradcmp_parameter_report {
     double bound, ratio;    /* ratio of what was judged to the bound */
     double alpha, alpha_tolerance, rho, cosine; /* NaN where they do not exist */
     double norm_a, norm_b;
+
+    struct gradcmp_cause *causes; /* filled for what fails by src/diagnose.c; the best first */
+    size_t cause_count;
+    struct gradcmp_shard *shards; /* of what fails and has several slabs in the candidate */
+    size_t shard_count;
 };
 
 /* One baseline-candidate pair. */
@@ -72,6 +93,7 @@ struct gradcmp_pair_report {
     size_t worst;          /* index of the parameter with the largest ratio; SIZE_MAX: none */
     int64_t onset_layer;   /* -1: none */
     int64_t jump_layer; /* layer where the ratio grows most against the layer above it; -1: none */
+    struct gradcmp_cause cause;   /* kind NULL: none */
     const char *undecided_reason; /* text with outcome UNDECIDED or VACUOUS */
     const char **notes;
     size_t note_count;

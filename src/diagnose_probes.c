@@ -1,0 +1,116 @@
+/* Probes for the engine. */
+#include "diagnose_probes.h"
+
+#include <stdlib.h>
+
+#include "base/dtype.h"
+#include "kernels/convert.h"
+
+static enum gradcmp_status add(struct gcmp_probes *probes, struct gcmp_probe probe,
+                               struct gradcmp_error *error) {
+    if (probes->count == probes->capacity) {
+        size_t capacity = probes->capacity == 0 ? 64 : 2 * probes->capacity;
+        struct gcmp_probe *grown = reallocarray(probes->items, capacity, sizeof *grown);
+        if (grown == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        probes->items = grown;
+        probes->capacity = capacity;
+    }
+    probes->items[probes->count++] = probe;
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_probes_compare(struct gcmp_probes *probes, struct gcmp_side a,
+                                        struct gcmp_side b, int scale_log2, ptrdiff_t *index,
+                                        struct gradcmp_error *error) {
+    *index = (ptrdiff_t)probes->count;
+    struct gcmp_probe probe = {.a = a, .b = b, .has_b = true, .scale_log2 = scale_log2};
+    return add(probes, probe, error);
+}
+
+enum gradcmp_status gcmp_probes_read(struct gcmp_probes *probes, struct gcmp_side a, int scale_log2,
+                                     double *values, struct gradcmp_error *error) {
+    struct gcmp_probe probe = {
+        .a = a, .scale_log2 = scale_log2, .values = values, .values_left = a.parameter->elem_count};
+    return add(probes, probe, error);
+}
+
+/* A job's sink: elements in order, in the stored type, or float64 where the job scales them. */
+static int take_values(void *user, const void *elems, size_t bytes) {
+    struct gcmp_probe *probe = user;
+    enum gradcmp_dtype dtype = probe->scale_log2 != 0
+                                   ? GRADCMP_DTYPE_FLOAT64
+                                   : (enum gradcmp_dtype)probe->a.parameter->dtype;
+    size_t count = bytes / gcmp_dtype_bytes(dtype);
+    if (count > probe->values_left) {
+        return 1;
+    }
+    gcmp_scale_float64(elems, dtype, count, 0, probe->values);
+    probe->values += count;
+    probe->values_left -= count;
+    return 0;
+}
+
+static struct gcmp_job job_of(struct gcmp_probe *probe, struct gradcmp_tally *tally) {
+    struct gcmp_job job = {.a = probe->a,
+                           .b = &probe->b,
+                           .b_count = probe->has_b ? 1 : 0,
+                           .elems = probe->a.parameter->elem_count,
+                           .scale_log2 = probe->scale_log2,
+                           .tallies = tally};
+    if (probe->values != NULL) {
+        job.sink = take_values;
+        job.sink_user = probe;
+    }
+    return job;
+}
+
+static enum gradcmp_status run_jobs(struct gcmp_probes *probes, struct gcmp_job *jobs,
+                                    struct gcmp_comparison *comparison,
+                                    struct gradcmp_error *error) {
+    const struct gradcmp_options *options = comparison->options;
+    struct gradcmp_report *report = comparison->report;
+    /* What is read here was read and checked before. */
+    struct gcmp_engine_options engine = {.threads = options->threads,
+                                         .buffer_bytes = options->buffer_bytes,
+                                         .verify = -1,
+                                         .progress = options->progress,
+                                         .progress_user = options->progress_user};
+    for (size_t i = 0; i < probes->count; i++) {
+        jobs[i] = job_of(&probes->items[i], &probes->tallies[i]);
+    }
+    GCMP_TRY(gcmp_engine_run(jobs, probes->count, &engine, comparison->errors,
+                             report->pair_count + 1, error));
+    for (size_t p = 0; p < report->pair_count; p++) {
+        if (comparison->errors[p + 1].code != GRADCMP_OK && gcmp_pair_is_open(&report->pairs[p])) {
+            gcmp_pair_fail(&report->pairs[p], &comparison->errors[p + 1]);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_probes_run(struct gcmp_probes *probes, struct gcmp_comparison *comparison,
+                                    struct gradcmp_error *error) {
+    if (probes->count == 0) {
+        return GRADCMP_OK;
+    }
+    struct gcmp_job *jobs = calloc(probes->count, sizeof *jobs);
+    free(probes->tallies);
+    probes->tallies = calloc(probes->count, sizeof *probes->tallies);
+    enum gradcmp_status status = GRADCMP_OK;
+    if (jobs == NULL || probes->tallies == NULL) {
+        status =
+            gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory");
+    } else {
+        status = run_jobs(probes, jobs, comparison, error);
+    }
+    free(jobs);
+    return status;
+}
+
+void gcmp_probes_free(struct gcmp_probes *probes) {
+    free(probes->items);
+    free(probes->tallies);
+    *probes = (struct gcmp_probes){0};
+}
