@@ -24,7 +24,7 @@ mkdir -p "$build"
 log=$build/quickstart.log
 if ! {
     cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DGRADCMP_BUILD_TESTS=OFF &&
-        cmake --build "$build" -j "$(getconf _NPROCESSORS_ONLN)" --target gradcmp
+        cmake --build "$build" -j "$(getconf _NPROCESSORS_ONLN)"
 } >"$log" 2>&1; then
     cat "$log" >&2
     echo "quickstart.sh: the build failed; its output is above and in $log" >&2

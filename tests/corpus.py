@@ -28,13 +28,38 @@ TIMEOUT_SECONDS = 60
 HOSTILE_SECONDS, HOSTILE_BYTES = 10, 256 << 20
 SANITIZED = bool(os.environ.get("GRADCMP_SANITIZED"))  # then memory is not the program's own
 
-# What this version reads. A sample of another kind is skipped, and counted as such.
-MEGATRON_LAYOUTS = {"fully_sharded_model_space", "fully_reshardable", "distrib_optim.pt",
-                    "in model_optim_rng.pt"}
-BUCKET_LAYOUTS = {"dp_reshardable", "dp_zero_gather_scatter"}
-READABLE_FLAGS = ("--dist-ckpt-optim-fully-reshardable", "--ckpt-fully-parallel-save")
-HOSTILE_KINDS = {"dcp", "dir"}
-TORCH_FORMATS = set()
+# The reader that a sample needs, under the name in `gradcmp --version`. A sample whose reader this
+# build does not have is skipped, and counted as such.
+READER_OF_LAYOUT = {
+    "fully_sharded_model_space": "torch_dist",
+    "fully_reshardable": "torch_dist",
+    "dp_reshardable": "torch_dist",
+    "dp_zero_gather_scatter": "torch_dist",
+    "distrib_optim.pt": "megatron_legacy",
+    "in model_optim_rng.pt": "megatron_legacy",
+}
+READER_OF_TORCH = {
+    "dcp": "torch_dist",
+    "pt": "torch.save",
+    "pt-dtensor": "torch.save",
+    "hdf5": "hdf5",
+    "deepspeed": "deepspeed",
+    "deepspeed-universal": "deepspeed",
+    "safetensors": "safetensors",
+    "safetensors-perrank": "safetensors",
+    "zarr2": "zarr",
+    "zarr3": "zarr",
+}
+READER_OF_HOSTILE = {
+    "dcp": "torch_dist",
+    "dir": "torch_dist",
+    "pt": "torch.save",
+    "safetensors": "safetensors",
+    "hdf5": "hdf5",
+    "zarr": "zarr",
+    "deepspeed": "deepspeed",
+    "config": "map",
+}
 
 
 class Skip(Exception):
@@ -46,6 +71,14 @@ class Program:
 
     def __init__(self, path):
         self.path = os.path.abspath(path)
+        version = self.run("--version").stdout.decode("utf-8", "replace")
+        features = version.partition("formats:")[2].partition("kernels:")[0]
+        self.readers = {word.strip() for word in features.split(",")}
+
+    def need(self, reader):
+        """Skip the case where this build has no such reader."""
+        if reader not in self.readers:
+            raise Skip
 
     def run(self, *arguments, limited=False):
         """Run it; the result has returncode, stdout, stderr (bytes) and peak_bytes."""
@@ -163,21 +196,28 @@ class Megatron:
     def base(self, case):
         return self.by_name[case["base"] or case["name"]]
 
-    def named(self):
-        return [c for c in self.by_name.values() if c["optimizer_format"] in MEGATRON_LAYOUTS]
+    def readable(self):
+        return [c for c in self.by_name.values()
+                if READER_OF_LAYOUT[c["optimizer_format"]] in self.program.readers]
+
+    def need(self, case):
+        self.program.need(READER_OF_LAYOUT[case["optimizer_format"]])
 
     def against_base(self):
         """Each case against its base: verdict, onset and every figure."""
-        for case in self.named():
+        for case in self.by_name.values():
             if case["base"]:
                 yield case["name"], lambda case=case: self.judge(case)
 
     def judge(self, case):
+        self.need(case)
         base = self.base(case)
         code, document, complaint = self.program.compare(self.path(base), self.path(case))
         if document is None:
             return ["exit %s: %s" % (code, complaint)]
         candidate = document["candidates"][0]
+        if unread(candidate):
+            return unread(candidate)
         wrong = []
         expected = "consistent" if case["expect"] == "pass" else "inconsistent"
         if candidate["verdict"] != expected or document["verdict"] != expected:
@@ -232,10 +272,11 @@ class Megatron:
 
     def listings(self):
         """`ls --stats` of each case: norms, and the shapes up to the padding of the vocabulary."""
-        for case in self.named():
+        for case in self.by_name.values():
             yield case["name"], lambda case=case: self.listing(case)
 
     def listing(self, case):
+        self.need(case)
         code, document, complaint = self.program.list_tensors(
             self.path(case), ("--state", "exp_avg"))
         if document is None or code != 0:
@@ -263,7 +304,7 @@ class Megatron:
     def families(self):
         """Each checkpoint as the baseline of all others of its run family."""
         families = {}
-        for case in self.named():
+        for case in self.readable():
             families.setdefault(case["base"] or case["name"], []).append(case)
         for members in families.values():
             for baseline in members:
@@ -300,11 +341,12 @@ class Megatron:
 
     def threads(self):
         """The same bytes of JSON for one thread and for two."""
-        for case in self.named():
+        for case in self.by_name.values():
             if case["base"]:
                 yield case["name"], lambda case=case: self.same_bytes(case)
 
     def same_bytes(self, case):
+        self.need(case)
         paths = (self.path(self.base(case)), self.path(case))
         runs = [self.program.run("compare", "--json", "-", "--quiet", "--threads", str(n), *paths)
                 for n in (1, 2)]
@@ -312,31 +354,18 @@ class Megatron:
             return ["1 and 2 threads give different JSON"]
         return [] if runs[0].stdout else ["no JSON"]
 
-    def refusals(self):
-        """Layouts that are not read yet: one line, exit 2, and the name of a way out."""
-        for case in self.by_name.values():
-            if case["optimizer_format"] in MEGATRON_LAYOUTS:
-                continue
-            yield case["name"], lambda case=case: self.refusal(case)
 
-    def refusal(self, case):
-        if case["optimizer_format"] not in BUCKET_LAYOUTS:
-            raise Skip
-        result = self.program.run("compare", self.path(self.by_name["s_base"]), self.path(case))
-        back = self.program.run("compare", self.path(case), self.path(self.by_name["s_base"]))
-        wrong = []
-        for run in (result, back):
-            text = (run.stdout + run.stderr).decode("utf-8", "replace")
-            if run.returncode != EXIT_TROUBLE:
-                wrong.append("exit code %s" % run.returncode)
-            if not any(flag in text for flag in READABLE_FLAGS):
-                wrong.append("does not name a flag that saves a readable one: %s" % text.strip())
-        return wrong
+def unread(candidate):
+    """The complaint about a candidate that has an error in place of its figures."""
+    error = candidate.get("error")
+    return ["error: %s: %s" % (error["file"], error["message"])] if error else []
 
 
 def not_identical(candidate):
     """Complaints about a pair that holds the same values."""
-    wrong = []
+    wrong = unread(candidate)
+    if wrong:
+        return wrong
     for row in candidate["parameters"]:
         finite = row["nonfinite_a"] == 0 and row["nonfinite_b"] == 0
         if finite and (number(row["rel"]) != 0 or row["norm_a"] != row["norm_b"]):
@@ -405,8 +434,8 @@ def torch_set(program, corpus):
     formats = {item["name"]: item["format"] for item in manifest["items"]}
 
     def readable(*names):
-        if not all(formats[name] in TORCH_FORMATS for name in names):
-            raise Skip
+        for name in names:
+            program.need(READER_OF_TORCH[formats[name]])
 
     def values(item):
         readable(item["name"])
@@ -508,6 +537,8 @@ class Dumps:
         if document is None:
             return ["exit %s: %s" % (code, complaint)]
         candidate = document["candidates"][0]
+        if unread(candidate):
+            return unread(candidate)
         wrong = self.figures(dump, iteration, candidate)
         if candidate["verdict"] != ("inconsistent" if hit else "consistent") or code != bool(hit):
             wrong.append("verdict %s, exit %s; layers that differ: %s" %
@@ -554,8 +585,7 @@ class Hostile:
         self.program, self.folder, self.scratch = program, folder, scratch
 
     def check(self, item):
-        if item["kind"] not in HOSTILE_KINDS:
-            raise Skip
+        self.program.need(READER_OF_HOSTILE[item["kind"]])
         top = item["path"].split("/")[0]
         place = tempfile.mkdtemp(dir=self.scratch)
         for side in ("a", "b"):
@@ -686,7 +716,6 @@ SETS = {
     "megatron_ls": lambda program, corpus: whole_corpus(program, corpus).listings(),
     "megatron_families": lambda program, corpus: whole_corpus(program, corpus).families(),
     "megatron_threads": lambda program, corpus: whole_corpus(program, corpus).threads(),
-    "megatron_refusals": lambda program, corpus: whole_corpus(program, corpus).refusals(),
     "torch": torch_set,
     "npu": npu_set,
     "megatron_wgrads": wgrads_set,
@@ -699,8 +728,7 @@ def shipped_sets(program, folder):
     truth = load_json(os.path.join(folder, "truth.json"))
     samples = Megatron(program, folder, checkpoints, truth.__getitem__)
     return {"against_base": samples.against_base(), "ls": samples.listings(),
-            "families": samples.families(), "threads": samples.threads(),
-            "refusals": samples.refusals()}
+            "families": samples.families(), "threads": samples.threads()}
 
 
 def run_set(name, cases, verbose):
