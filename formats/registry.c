@@ -2,6 +2,7 @@
 #include "gradcmp/sys/format.h"
 
 #include "formats/dcp.h"
+#include "formats/deepspeed.h"
 #include "formats/hdf5.h"
 #include "formats/megatron_legacy.h"
 #include "formats/megatron_wgrads.h"
@@ -11,6 +12,7 @@
 
 static const struct gradcmp_format *const formats[] = {
     &gcmp_format_torch_dist,
+    &gcmp_format_deepspeed,
     &gcmp_format_megatron_legacy,
     &gcmp_format_megatron_wgrads,
     &gcmp_format_zarr,

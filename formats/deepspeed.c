@@ -1,0 +1,282 @@
+/* The format "deepspeed": the folder of one tag. Stages 0 to 3 of ZeRO, in fp32, fp16 or bf16, with
+ * pipeline stages (mp_rank_00, 01, ...) and DeepSpeed's own experts; universal checkpoints. Tensor
+ * parallelism is refused: nothing in the files says how parts are put together. */
+#include "formats/deepspeed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/catalogue.h"
+#include "formats/deepspeed_files.h"
+#include "formats/deepspeed_layout.h"
+#include "formats/deepspeed_universal.h"
+
+struct opening {
+    struct gradcmp_catalogue *catalogue;
+    struct gcmp_ds_files files;
+    struct gcmp_pt_set set; /* weights, and what torch's own optimizer holds */
+    struct gcmp_ds_wholes wholes;
+    struct gcmp_ds_model *models; /* one a model-parallel rank */
+    size_t model_count;
+    bool has_layers; /* a pipeline: weights are in files of layers */
+    struct gradcmp_error *error;
+};
+
+#define OPENING_FAIL(opening, code, ...)                                                           \
+    GCMP_FAIL_AT((opening)->error, (code), gcmp_dir_path((opening)->catalogue->dir),               \
+                 GRADCMP_NO_OFFSET, __VA_ARGS__)
+
+static int probe(struct gcmp_dir *dir) {
+    return gcmp_ds_probe_files(dir) ? 2 : 0;
+}
+
+/* --- the model --- */
+
+/* Read the first file of each model-parallel rank; they are numbered from 0. */
+static enum gradcmp_status read_models(struct opening *opening) {
+    const struct gcmp_ds_files *files = &opening->files;
+    opening->models = calloc(files->count + 1, sizeof *opening->models);
+    if (opening->models == NULL) {
+        GCMP_FAIL_MEMORY(opening->error);
+    }
+    for (size_t i = 0; i < files->count; i++) {
+        const struct gcmp_ds_file *file = &files->items[i];
+        if (file->kind != GCMP_DS_MODEL || (i > 0 && files->items[i - 1].kind == GCMP_DS_MODEL &&
+                                            files->items[i - 1].mp == file->mp)) {
+            continue;
+        }
+        if (file->mp != opening->model_count) {
+            OPENING_FAIL(opening, GRADCMP_ERROR_CORRUPT,
+                         "incomplete: %.200s is there, but no model file of mp_rank_%02zu",
+                         file->name, opening->model_count);
+        }
+        GCMP_TRY(gcmp_ds_read_model(&opening->set, file, &opening->models[opening->model_count],
+                                    opening->error));
+        opening->model_count++;
+    }
+    if (opening->model_count == 0) {
+        OPENING_FAIL(opening, GRADCMP_ERROR_CORRUPT,
+                     "incomplete: no model file (mp_rank_00_model_states.pt, or "
+                     "zero_pp_rank_0_mp_rank_00_model_states.pt of ZeRO stage 3)");
+    }
+    return GRADCMP_OK;
+}
+
+/* Weights that are in files of their own. */
+static enum gradcmp_status read_weights(struct opening *opening) {
+    for (size_t i = 0; i < opening->files.count; i++) {
+        const struct gcmp_ds_file *file = &opening->files.items[i];
+        if (file->kind != GCMP_DS_LAYER && file->kind != GCMP_DS_EXPERT) {
+            continue;
+        }
+        opening->has_layers = opening->has_layers || file->kind == GCMP_DS_LAYER;
+        if (file->mp > 0) {
+            OPENING_FAIL(opening, GRADCMP_ERROR_UNSUPPORTED,
+                         "tensor parallelism (%.200s): how its parts are put together is not in "
+                         "the files; convert with ds_to_universal",
+                         file->name);
+        }
+        GCMP_TRY(gcmp_ds_read_weights(&opening->set, file, opening->error));
+    }
+    return GRADCMP_OK;
+}
+
+/* A parameter of two model-parallel ranks is cut by tensor parallelism, or tied between stages of a
+ * pipeline: then each stage holds a copy. */
+static enum gradcmp_status check_twice(const struct opening *opening, const char *name) {
+    const struct gcmp_ds_model *model = &opening->models[0];
+    bool is_pipeline = (model->pp == opening->model_count && model->tp <= 1) ||
+                       (model->pp == 0 && opening->has_layers);
+    if (is_pipeline && strncmp(name, "tied_modules.", 13) == 0) {
+        return GRADCMP_OK;
+    }
+    OPENING_FAIL(opening, GRADCMP_ERROR_UNSUPPORTED,
+                 "tensor parallelism (\"%.200s\" is of several mp_ranks): how its parts are put "
+                 "together is not in the files; convert with ds_to_universal",
+                 name);
+}
+
+static enum gradcmp_status check_disjoint(const struct opening *opening) {
+    struct gcmp_map names = GCMP_MAP_INIT;
+    enum gradcmp_status status = GRADCMP_OK;
+    for (size_t m = 0; m < opening->model_count; m++) {
+        const struct gcmp_ds_model *model = &opening->models[m];
+        for (size_t i = 0; i < model->param_count && status == GRADCMP_OK; i++) {
+            const char *name = model->params[i].name;
+            size_t where;
+            enum gcmp_map_result result = gcmp_map_add(&names, name, strlen(name), m, &where);
+            if (result == GCMP_MAP_NO_MEMORY) {
+                status = gcmp_error_set(opening->error, GRADCMP_ERROR_MEMORY, NULL,
+                                        GRADCMP_NO_OFFSET, "out of memory");
+            } else if (where != m) {
+                status = check_twice(opening, name);
+            }
+        }
+    }
+    gcmp_map_free(&names);
+    return status;
+}
+
+/* --- ZeRO --- */
+
+/* All ranks' files must be there, as many as the first one says. */
+static enum gradcmp_status check_ranks(const struct opening *opening, size_t first, size_t count,
+                                       uint64_t expected) {
+    const struct gcmp_ds_file *items = opening->files.items + first;
+    for (size_t i = 0; i < count; i++) {
+        if (items[i].dp != i) {
+            OPENING_FAIL(opening, GRADCMP_ERROR_CORRUPT,
+                         "incomplete: %.200s is there, but not the optimizer's part of rank %zu",
+                         items[i].name, i);
+        }
+    }
+    if (expected != 0 && expected != count) {
+        OPENING_FAIL(opening, GRADCMP_ERROR_CORRUPT,
+                     "incomplete: the optimizer is shared by %llu ranks, and %zu files of it are "
+                     "there (mp_rank_%02u)",
+                     (unsigned long long)expected, count, items[0].mp);
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status read_ranks(const struct opening *opening, size_t first, size_t count,
+                                      struct gcmp_ds_ranks *ranks) {
+    for (size_t i = 0; i < count; i++) {
+        const struct gcmp_ds_file *file = &opening->files.items[first + i];
+        struct gcmp_ds_rank *rank = &ranks->items[ranks->count++];
+        GCMP_TRY(gcmp_ds_read_rank(opening->catalogue, file->name, file->dp, rank, opening->error));
+        if (i == 0) {
+            GCMP_TRY(check_ranks(opening, first, count, rank->most_ranks));
+        }
+        if (rank->is_stage3 != ranks->items[0].is_stage3 ||
+            rank->most_ranks != ranks->items[0].most_ranks) {
+            OPENING_FAIL(opening, GRADCMP_ERROR_CORRUPT,
+                         "deepspeed: %.200s is of another stage or number of ranks than the other "
+                         "parts",
+                         file->name);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* Read the optimizer's parts of one model-parallel rank. */
+static enum gradcmp_status read_optimizer(struct opening *opening,
+                                          const struct gcmp_ds_model *model) {
+    size_t first;
+    struct gcmp_ds_ranks ranks = {.items = NULL};
+    size_t count = gcmp_ds_find(&opening->files, GCMP_DS_OPTIMIZER, model->mp, &first);
+    if (count == 0) {
+        return GRADCMP_OK;
+    }
+    ranks.items = calloc(count, sizeof *ranks.items);
+    if (ranks.items == NULL) {
+        GCMP_FAIL_MEMORY(opening->error);
+    }
+    enum gradcmp_status status = read_ranks(opening, first, count, &ranks);
+    if (status == GRADCMP_OK) {
+        status = gcmp_ds_lay_out(&opening->wholes, model, &ranks, opening->error);
+    }
+    for (size_t i = 0; i < ranks.count; i++) {
+        gcmp_ds_free_rank(&ranks.items[i]);
+    }
+    free(ranks.items);
+    return status;
+}
+
+/* Either every model-parallel rank has its optimizer's parts, or none. */
+static enum gradcmp_status read_optimizers(struct opening *opening) {
+    size_t with = 0, without = 0, first;
+    for (size_t m = 0; m < opening->model_count; m++) {
+        bool has =
+            gcmp_ds_find(&opening->files, GCMP_DS_OPTIMIZER, opening->models[m].mp, &first) > 0 ||
+            opening->models[m].has_optimizer;
+        with += has;
+        without += !has;
+        GCMP_TRY(read_optimizer(opening, &opening->models[m]));
+    }
+    if (with > 0 && without > 0) {
+        OPENING_FAIL(opening, GRADCMP_ERROR_CORRUPT,
+                     "incomplete: %zu of %zu mp_ranks have no optimizer's state", without,
+                     opening->model_count);
+    }
+    return GRADCMP_OK;
+}
+
+/* Stages of a pipeline number their parameters from 0 each; one behind another they are the model's
+ * layers, group by group. */
+static void join_stages(struct gcmp_pt_set *set) {
+    uint32_t first_group = 0;
+    for (size_t i = 0; i < set->entry_count; i++) {
+        if (i == 0 || set->entries[i].optimizer != set->entries[i - 1].optimizer) {
+            first_group = set->entries[i].group;
+        }
+        set->entries[i].group -= first_group;
+    }
+}
+
+/* Beside experts an optimizer without ZeRO is in files of its own. */
+static enum gradcmp_status check_experts(const struct opening *opening) {
+    size_t first;
+    if (gcmp_ds_find(&opening->files, GCMP_DS_EXPP, 0, &first) > 0) {
+        OPENING_FAIL(opening, GRADCMP_ERROR_UNSUPPORTED,
+                     "experts without ZeRO (%.200s): the optimizers' numbers are not read; save "
+                     "with ZeRO stage 1 or 2",
+                     opening->files.items[first].name);
+    }
+    return GRADCMP_OK;
+}
+
+static void describe_run(const struct opening *opening) {
+    struct gradcmp_parallel *parallel = &opening->catalogue->parallel;
+    const struct gcmp_ds_model *model = &opening->models[0];
+    parallel->dp = model->dp_ranks <= UINT32_MAX ? (uint32_t)model->dp_ranks : 0;
+    parallel->tp = model->tp <= UINT32_MAX ? (uint32_t)model->tp : 0;
+    parallel->pp = model->pp <= UINT32_MAX ? (uint32_t)model->pp : 0;
+    opening->catalogue->writer = "deepspeed";
+    opening->catalogue->is_ordered = true;
+}
+
+static enum gradcmp_status open_all(struct opening *opening) {
+    GCMP_TRY(gcmp_ds_list_files(opening->catalogue->dir, &opening->files, opening->error));
+    GCMP_TRY(read_models(opening));
+    GCMP_TRY(read_weights(opening));
+    if (gcmp_ds_is_universal(opening->catalogue->dir)) {
+        opening->catalogue->layout_name = "universal";
+        GCMP_TRY(gcmp_ds_read_universal(&opening->set, &opening->models[0], opening->error));
+    } else {
+        GCMP_TRY(check_disjoint(opening));
+        GCMP_TRY(check_experts(opening));
+        GCMP_TRY(read_optimizers(opening));
+    }
+    join_stages(&opening->set);
+    GCMP_TRY(gcmp_pt_join(&opening->set, opening->error));
+    GCMP_TRY(gcmp_ds_store_wholes(&opening->wholes, opening->error));
+    describe_run(opening);
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status open_catalogue(struct gradcmp_catalogue *catalogue,
+                                          struct gradcmp_error *error) {
+    struct opening opening = {
+        .catalogue = catalogue,
+        .set = {.catalogue = catalogue,
+                .entry_index = GCMP_MAP_INIT,
+                .is_ordered = true,
+                .step = -1},
+        .wholes = {.catalogue = catalogue, .by_name = GCMP_MAP_INIT, .sources = GCMP_MAP_INIT},
+        .error = error};
+    enum gradcmp_status status = open_all(&opening);
+    gcmp_pt_free(&opening.set);
+    gcmp_ds_free_wholes(&opening.wholes);
+    gcmp_ds_free_files(&opening.files);
+    free(opening.models);
+    return status;
+}
+
+const struct gradcmp_format gcmp_format_deepspeed = {
+    .name = "deepspeed",
+    .description = "DeepSpeed: ZeRO stages 0 to 3, pipelines, experts, universal checkpoints",
+    .probe = probe,
+    .open = open_catalogue,
+    .resolve = NULL,
+};
