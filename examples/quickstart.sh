@@ -52,8 +52,8 @@ say "2. A good pair. Both checkpoints are of the same training step of the same 
    differ by rounding only."
 answer 0 s_base tp2dp2
 say "   How to read it:
-   - two columns     what each checkpoint says of itself; ! marks a setting that differs (here only
-                     the padding of the vocabulary, which is left out of the comparison)
+   - two columns     what each checkpoint says of itself; ! marks a setting that ought to be the
+                     same and is not
    - compared        which state of the optimizer, and how much of it
    - global norm     of all gradients together, a quick look at the scale
    - computed in     the type whose rounding is allowed for, and where that was found

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Check that the report shown in README.md is what the program prints.
+# Check that the report shown in README.md is what the program prints, and that its table of formats
+# has a row for each format that the program reads.
 #   readme.sh PROGRAM SOURCE_ROOT [--bless]
 set -eu
 export LC_ALL=C.UTF-8 # the bars
@@ -31,6 +32,13 @@ awk -v block="$work/block" '
     }
     inside && /^[^ ]/ { inside = 0 }
     !inside { print }' "$readme" >"$work/README.md"
+
+for format in $("$program" --version | sed -n '/^formats:/,/^kernels:/p' | sed '/^kernels:/d; s/^formats://; s/,//g'); do
+    if ! grep -q "^| \`$format\`" "$readme"; then
+        echo "README.md: no row for $format in the table of formats"
+        exit 1
+    fi
+done
 
 if [ "${3-}" = --bless ]; then
     cp "$work/README.md" "$readme"
