@@ -402,8 +402,11 @@ def check_hashes(program, path, state, truth, padded=None):
     if document is None or code != 0:
         return ["exit %s: %s" % (code, complaint)]
     rows = {t["name"]: t for t in document["tensors"] if t["state"] == state}
+    # An optimizer stored without its model has numbers for names; truth knows them as ids.
+    numbered = bool(rows) and all(name.isdigit() for name in rows)
     wrong = []
     for name, row in truth.items():
+        name = str(row["id"]) if numbered else name
         if name not in rows:
             wrong.append("%s is not listed" % name)
         elif rows[name]["shape"][0] == padded != row["shape"][0]:
@@ -456,12 +459,8 @@ def torch_set(program, corpus):
         yield "%s %s" % (row["a"], row["b"]), lambda row=row: pair(row)
 
 
-def npu_set(program, corpus):
+def npu_cases(program, folder, checkpoints, truth):
     """As the set megatron; checkpoints of one layout hold the same bits."""
-    folder = os.path.join(corpus, "npu")
-    checkpoints = load_yaml(os.path.join(folder, "manifest.yaml"))["checkpoints"]
-    truth = {c["name"]: load_json(os.path.join(folder, "truth", c["name"] + ".json"))
-             for c in checkpoints}
     readable = [c for c in checkpoints if c["expect"] != "unreadable"]
     samples = Megatron(program, folder, readable, truth.__getitem__)
 
@@ -492,15 +491,24 @@ def npu_set(program, corpus):
             yield "refuse " + case["name"], lambda case=case: refusal(case)
 
 
+def truth_files(folder, rows):
+    return {row["name"]: load_json(os.path.join(folder, "truth", row["name"] + ".json"))
+            for row in rows}
+
+
+def npu_set(program, corpus):
+    folder = os.path.join(corpus, "npu")
+    checkpoints = load_yaml(os.path.join(folder, "manifest.yaml"))["checkpoints"]
+    return npu_cases(program, folder, checkpoints, truth_files(folder, checkpoints))
+
+
 class Dumps:
     """Gradient dumps: each iteration against the base's, with the truth of that iteration."""
 
-    def __init__(self, program, folder):
+    def __init__(self, program, folder, dumps, truth):
         self.program, self.folder = program, folder
-        dumps = load_yaml(os.path.join(folder, "manifest.yaml"))["dumps"]
         self.by_name = {dump["name"]: dump for dump in dumps}
-        self.truth = {name: load_json(os.path.join(folder, "truth", name + ".json"))["iterations"]
-                      for name in self.by_name}
+        self.truth = {name: rows["iterations"] for name, rows in truth.items()}
 
     def cases(self):
         for dump in self.by_name.values():
@@ -572,7 +580,9 @@ class Dumps:
 
 
 def wgrads_set(program, corpus):
-    yield from Dumps(program, os.path.join(corpus, "megatron_wgrads")).cases()
+    folder = os.path.join(corpus, "megatron_wgrads")
+    dumps = load_yaml(os.path.join(folder, "manifest.yaml"))["dumps"]
+    return Dumps(program, folder, dumps, truth_files(folder, dumps)).cases()
 
 
 # --------------------------------------------------------------------------------- hostile input
@@ -627,6 +637,7 @@ class Hostile:
 
 def prepare(step, path):
     if step["op"] == "mkfifo":
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         os.mkfifo(path)
     elif step["op"] == "mkdir":
         os.makedirs(path, exist_ok=True)
@@ -727,8 +738,13 @@ def shipped_sets(program, folder):
     checkpoints = load_json(os.path.join(folder, "manifest.json"))["checkpoints"]
     truth = load_json(os.path.join(folder, "truth.json"))
     samples = Megatron(program, folder, checkpoints, truth.__getitem__)
+    npu, wgrads = (os.path.join(folder, "..", name) for name in ("npu", "wgrads"))
+    npu_rows, dumps = (load_json(os.path.join(place, "manifest.json")) for place in (npu, wgrads))
+    npu_truth, dump_truth = (load_json(os.path.join(place, "truth.json")) for place in (npu, wgrads))
     return {"against_base": samples.against_base(), "ls": samples.listings(),
-            "families": samples.families(), "threads": samples.threads()}
+            "families": samples.families(), "threads": samples.threads(),
+            "npu": npu_cases(program, npu, npu_rows["checkpoints"], npu_truth),
+            "wgrads": Dumps(program, wgrads, dumps["dumps"], dump_truth).cases()}
 
 
 def run_set(name, cases, verbose):

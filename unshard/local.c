@@ -134,9 +134,8 @@ static enum gradcmp_status check_ranks(const struct merge *merge, struct gradcmp
     uint32_t stated = merge->catalogue->parallel.tp;
     if (stated > merge->sizes.tp && merge->shards.count > 0) {
         GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT,
-                  "incomplete: files of %" PRIu32 " tensor-parallel ranks, but the run had %" PRIu32
-                  "; what is no expert lacks parts",
-                  merge->sizes.tp, stated);
+                  "incomplete: %s of %" PRIu32 " tensor-parallel ranks, but the run had %" PRIu32,
+                  merge->state, merge->sizes.tp, stated);
     }
     return GRADCMP_OK;
 }

@@ -205,7 +205,10 @@ static enum gradcmp_status add_shard(struct cut *cut, const struct gcmp_flat_wei
     if (shard == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    shard->key = part->key;
+    shard->key = gcmp_arena_format(cut->arena, "%s, %s", part->key, stored->name);
+    if (shard->key == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
     shard->name = stored->name;
     shard->shape = stored->shape;
     shard->ndim = stored->ndim;

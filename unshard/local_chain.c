@@ -40,22 +40,41 @@ static bool is_later(const struct chain *chain, const struct gcmp_local_paramete
                                        : a->shards->order > b->shards->order;
 }
 
+/* Sizes that latent attention keeps whole between its matrices, where the arguments state them. */
+static bool is_latent_input(const struct gcmp_local_modules *modules, uint64_t columns) {
+    return columns != 0 && (columns == gcmp_local_argument(modules, "q_lora_rank") ||
+                            columns == gcmp_local_argument(modules, "kv_lora_rank"));
+}
+
+/* Of several matrices whose rows are as many as the hidden size, those that take a latent size are
+ * not the last: it is by chance that a rank's share of the heads is as wide. */
+static bool may_be_last(const struct chain *chain, const struct gcmp_local_parameter *matrix) {
+    return role_of(matrix, chain->module->hidden) == ROLE_LAST &&
+           (chain->counts[ROLE_LAST] == 1 ||
+            !is_latent_input(chain->modules, gcmp_local_columns(matrix)));
+}
+
 static enum gradcmp_status find_last(struct chain *chain, struct gradcmp_error *error) {
     uint64_t hidden = chain->module->hidden;
     EACH_MATRIX(chain, i) {
         chain->counts[role_of(matrix_at(chain, i), hidden)]++;
     }
-    size_t lasts = chain->counts[ROLE_LAST], squares = chain->counts[ROLE_SQUARE];
+    size_t squares = chain->counts[ROLE_SQUARE];
     bool is_lone_square = squares == 1 && chain->counts[ROLE_FIRST] == 0;
     EACH_MATRIX(chain, i) {
         struct gcmp_local_parameter *matrix = matrix_at(chain, i);
-        enum role role = role_of(matrix, hidden);
-        if (role == ROLE_LAST && chain->last != NULL) {
-            return gcmp_local_refuse(matrix, "another matrix of the module ends in the hidden size",
-                                     error);
+        if (may_be_last(chain, matrix)) {
+            if (chain->last != NULL) {
+                return gcmp_local_refuse(
+                    matrix, "another matrix of the module ends in the hidden size", error);
+            }
+            chain->last = matrix;
         }
-        if (role == ROLE_LAST || (role == ROLE_SQUARE && lasts == 0 && !is_lone_square &&
-                                  (chain->last == NULL || is_later(chain, matrix, chain->last)))) {
+    }
+    EACH_MATRIX(chain, i) {
+        struct gcmp_local_parameter *matrix = matrix_at(chain, i);
+        if (chain->counts[ROLE_LAST] == 0 && role_of(matrix, hidden) == ROLE_SQUARE &&
+            !is_lone_square && (chain->last == NULL || is_later(chain, matrix, chain->last))) {
             chain->last = matrix;
         }
     }
@@ -81,7 +100,7 @@ static enum gradcmp_status decide_lone(struct chain *chain, struct gradcmp_error
     return GRADCMP_OK;
 }
 
-/* Sizes that latent attention keeps whole between its matrices; 0 where not stated. */
+/* Rows that make a latent size. */
 static bool is_latent(const struct gcmp_local_modules *modules, uint64_t rows) {
     uint64_t query = gcmp_local_argument(modules, "q_lora_rank");
     uint64_t key = gcmp_local_argument(modules, "kv_lora_rank");
@@ -89,11 +108,15 @@ static bool is_latent(const struct gcmp_local_modules *modules, uint64_t rows) {
     return rows != 0 && (rows == query || (key != 0 && rows == key + position));
 }
 
+/* A matrix in the midst of the chain takes something else than the hidden size. */
+static bool is_inner(const struct chain *chain, const struct gcmp_local_parameter *matrix) {
+    return matrix != chain->last && gcmp_local_columns(matrix) != chain->module->hidden;
+}
+
 static bool feeds_inner(const struct chain *chain, uint64_t rows) {
     EACH_MATRIX(chain, i) {
         const struct gcmp_local_parameter *matrix = matrix_at(chain, i);
-        if (role_of(matrix, chain->module->hidden) == ROLE_INNER &&
-            gcmp_local_columns(matrix) == rows) {
+        if (is_inner(chain, matrix) && gcmp_local_columns(matrix) == rows) {
             return true;
         }
     }
@@ -154,10 +177,11 @@ static enum gradcmp_status check_sizes(const struct chain *chain, size_t others,
 }
 
 static enum gradcmp_status decide_chain(struct chain *chain, struct gradcmp_error *error) {
-    bool has_inner = chain->counts[ROLE_INNER] > 0;
+    bool has_inner = false;
     size_t others = 0;
     EACH_MATRIX(chain, i) {
         const struct gcmp_local_parameter *matrix = matrix_at(chain, i);
+        has_inner = has_inner || is_inner(chain, matrix);
         if (matrix != chain->last) {
             others++;
             chain->module->rest_rows += gcmp_local_rows(matrix);
@@ -176,8 +200,7 @@ static enum gradcmp_status decide_chain(struct chain *chain, struct gradcmp_erro
         matrix->split = matrix == chain->last ? GCMP_SPLIT_COLUMNS : GCMP_SPLIT_ROWS;
         matrix->is_gated = !chain->module->is_attention && matrix != chain->last && others == 1 &&
                            gcmp_local_rows(matrix) == 2 * columns;
-        if (has_inner && matrix != chain->last &&
-            role_of(matrix, chain->module->hidden) != ROLE_INNER) {
+        if (has_inner && matrix != chain->last && !is_inner(chain, matrix)) {
             GCMP_TRY(decide_first_of_latent(chain, matrix, error));
         }
     }
