@@ -40,8 +40,10 @@ struct gcmp_cause_scene {
  *
  * routing: in the onset layer at least two experts fail and at least as many do not, all by no more
  * than half of their gradient; whatever else fails there has one axis, or is the router, of which
- * only the rows of failing experts differ. A token whose choice flips leaves one expert for
- * another; a fault in the experts' own arithmetic or reduction would not spare the others. */
+ * at least half of the rows, one for each expert, agree. A token whose choice flips leaves one
+ * expert for another; a fault in the experts' own arithmetic or reduction would not spare the
+ * others, and one in the router's would not spare the other rows.
+ */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_cause_conclude(const struct gcmp_cause_scene *scene,
                                                          struct gcmp_arena *arena,
                                                          struct gradcmp_error *error);

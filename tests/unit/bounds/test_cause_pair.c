@@ -1,0 +1,240 @@
+/* The cause of a pair, from what its parameters have in common. */
+#include "bounds/cause_pair.h"
+
+#include "pair_maker.h"
+
+static struct maker maker;
+static struct gcmp_cause_facts facts[MAX_PARAMETERS];
+
+/* A right model; norms are replicated over tensor-parallel ranks, the rest is sharded. */
+static void start(void) {
+    maker_start(&maker);
+    maker_fill_model(&maker, 0.002, 0.01);
+    memset(facts, 0, sizeof facts);
+    for (size_t i = 0; i < maker.pair.parameter_count; i++) {
+        bool norm = strstr(maker.parameters[i].name, "norm") != NULL;
+        facts[i] = (struct gcmp_cause_facts){.replicated = norm, .sharded = !norm, .expert = -1};
+        maker.parameters[i].ndim_a = norm ? 1 : 2;
+    }
+}
+
+static void spoil(const char *name, double alpha, double rho) {
+    maker_set(maker_find(&maker, name), (struct wanted){4096, 1.0, alpha, rho});
+}
+
+/* Judge, derive, conclude. */
+static const struct gradcmp_cause *conclude(uint32_t tp, uint32_t dp) {
+    struct gradcmp_error error = {0};
+    maker_judge(&maker);
+    for (size_t i = 0; i < maker.pair.parameter_count; i++) {
+        struct gradcmp_parameter_report *parameter = &maker.parameters[i];
+        struct gradcmp_cause cause;
+        assert_int_equal(gcmp_cause_derive(parameter, 1.0, &maker.arena, &cause, &error),
+                         GRADCMP_OK);
+        parameter->cause_count = cause.kind != NULL;
+        parameter->causes = gcmp_arena_alloc(&maker.arena, 1, sizeof cause);
+        assert_non_null(parameter->causes);
+        parameter->causes[0] = cause;
+    }
+    struct gcmp_cause_scene scene = {&maker.pair, facts, tp, dp};
+    assert_int_equal(gcmp_cause_conclude(&scene, &maker.arena, &error), GRADCMP_OK);
+    return &maker.pair.cause;
+}
+
+static void expect_kind(const struct gradcmp_cause *cause, const char *kind) {
+    assert_non_null(cause->kind);
+    assert_string_equal(cause->kind, kind);
+}
+
+static void test_pair__without_failures_has_none(void **state) {
+    (void)state;
+    start();
+    assert_null(conclude(2, 1)->kind);
+    maker_end(&maker);
+}
+
+static void test_pair__one_factor_is_told_once(void **state) {
+    (void)state;
+    start();
+    spoil("layers.1.mlp.fc1", 1.151, 0.01);
+    spoil("layers.1.mlp.fc2", 1.149, 0.01);
+    spoil("layers.2.mlp.fc2", 1.15, 0.01);
+    const struct gradcmp_cause *cause = conclude(2, 1);
+    expect_kind(cause, "scale");
+    assert_near(cause->factor, 1.15, 1e-12);
+    assert_int_equal(
+        strncmp(cause->text, "3 parameters of layers 2 to 3: 1.15 times the baseline (", 56), 0);
+    maker_end(&maker);
+}
+
+static void test_pair__another_factor_is_not_counted(void **state) {
+    (void)state;
+    start();
+    spoil("layers.1.mlp.fc1", 2.0, 0.01);
+    spoil("layers.0.mlp.fc1", 4.0, 0.01);
+    const struct gradcmp_cause *cause = conclude(2, 1);
+    expect_kind(cause, "scale");
+    assert_true(cause->factor == 2.0);
+    assert_non_null(strstr(cause->text, "layers.1.mlp.fc1: twice the baseline"));
+    maker_end(&maker);
+}
+
+static void test_pair__below_the_onset_is_upstream(void **state) {
+    (void)state;
+    start();
+    spoil("layers.2.mlp.fc1", 0.7, 0.5);
+    spoil("layers.1.mlp.fc1", 0.7, 0.5);
+    spoil("embedding", 0.7, 0.5);
+    expect_kind(conclude(2, 1), "unexplained");
+    expect_kind(&maker_find(&maker, "layers.2.mlp.fc1")->causes[0], "unexplained");
+    expect_kind(&maker_find(&maker, "layers.1.mlp.fc1")->causes[0], "upstream");
+    expect_kind(&maker_find(&maker, "embedding")->causes[0], "upstream");
+    maker_end(&maker);
+}
+
+static void test_pair__small_factor_beside_a_failure_is_not_told(void **state) {
+    (void)state;
+    start();
+    spoil("layers.2.mlp.fc1", 0.7, 0.5);
+    spoil("layers.2.mlp.fc2", 1.02, 0.005);
+    expect_kind(conclude(2, 1), "unexplained");
+    expect_kind(&maker_find(&maker, "layers.2.mlp.fc2")->causes[0], "scale");
+    maker_end(&maker);
+}
+
+static void spoil_norms(void) {
+    spoil("final_norm", 0.5, 0.3);
+    spoil("layers.3.mlp.norm", 0.6, 0.3);
+    spoil("layers.3.attention.norm", 0.6, 0.3);
+    spoil("layers.1.mlp.norm", 0.7, 0.4);
+}
+
+static void test_missing_reduction__only_replicated_fail(void **state) {
+    (void)state;
+    start();
+    spoil_norms();
+    expect_kind(conclude(2, 1), "missing_reduction");
+    expect_kind(&maker_find(&maker, "layers.1.mlp.norm")->causes[0], "missing_reduction");
+    maker_end(&maker);
+}
+
+static void test_missing_reduction__not_without_ranks_or_with_others(void **state) {
+    (void)state;
+    start();
+    spoil_norms();
+    expect_kind(conclude(1, 2), "unexplained");
+    maker_end(&maker);
+    start();
+    spoil_norms();
+    spoil("layers.0.mlp.fc1", 0.7, 0.4);
+    expect_kind(conclude(2, 1), "unexplained");
+    maker_end(&maker);
+}
+
+static void test_missing_reduction__one_norm_alone_may_lack_another_sum(void **state) {
+    (void)state;
+    start();
+    spoil("layers.1.mlp.norm", 0.7, 0.4);
+    expect_kind(conclude(2, 1), "missing_reduction");
+    maker_end(&maker);
+    start();
+    spoil("layers.1.mlp.norm", 0.7, 0.4);
+    expect_kind(conclude(2, 2), "unexplained");
+    maker_end(&maker);
+}
+
+/* Layer 4 gets eight experts and a router. */
+static void start_experts(void) {
+    start();
+    char name[64];
+    for (int64_t e = 0; e < 8; e++) {
+        snprintf(name, sizeof name, "layers.3.experts.%d.fc1", (int)e);
+        struct gradcmp_parameter_report *expert = maker_put(&maker, name, 4, 1.0, 0.01);
+        expert->ndim_a = 2;
+        facts[maker.pair.parameter_count - 1] = (struct gcmp_cause_facts){.expert = e};
+    }
+    maker_put(&maker, "layers.3.router", 4, 1.0, 0.01)->ndim_a = 2;
+    facts[maker.pair.parameter_count - 1] =
+        (struct gcmp_cause_facts){.expert = -1, .replicated = true};
+}
+
+static void test_routing__some_experts_and_their_rows(void **state) {
+    (void)state;
+    static const double two_rows[] = {0.01, 0.01, 0.01, 0.22, 0.01, 0.24, 0.01, 0.01},
+                        many_rows[] = {0.1, 0.1, 0.1, 0.22, 0.1, 0.24, 0.1, 0.1};
+    start_experts();
+    spoil("layers.3.experts.0.fc1", 0.99, 0.17);
+    spoil("layers.3.experts.5.fc1", 0.95, 0.24);
+    spoil("layers.3.mlp.norm", 1.01, 0.13);
+    spoil("layers.3.router", 0.99, 0.11);
+    spoil("layers.1.mlp.fc1", 1.0, 0.08);
+    struct gcmp_cause_facts *router = &facts[maker.pair.parameter_count - 1];
+    router->expert_rows = two_rows;
+    router->expert_count = 8;
+    expect_kind(conclude(2, 1), "routing");
+    expect_kind(&maker_find(&maker, "layers.1.mlp.fc1")->causes[0], "upstream");
+    router->expert_rows = many_rows;
+    expect_kind(conclude(2, 1), "unexplained");
+    maker_end(&maker);
+}
+
+static void test_routing__not_for_one_expert_or_most_of_them(void **state) {
+    (void)state;
+    start_experts();
+    spoil("layers.3.experts.5.fc1", 0.95, 0.24);
+    expect_kind(conclude(2, 1), "unexplained");
+    for (int e = 0; e < 5; e++) {
+        char name[64];
+        snprintf(name, sizeof name, "layers.3.experts.%d.fc1", e);
+        spoil(name, 0.95, 0.24);
+    }
+    expect_kind(conclude(2, 1), "unexplained");
+    maker_end(&maker);
+}
+
+static void test_routing__not_where_dense_weights_fail_or_much_moved(void **state) {
+    (void)state;
+    start_experts();
+    spoil("layers.3.experts.0.fc1", 0.99, 0.17);
+    spoil("layers.3.experts.5.fc1", 0.95, 0.24);
+    spoil("layers.3.attention.proj", 0.99, 0.2);
+    expect_kind(conclude(2, 1), "unexplained");
+    maker_end(&maker);
+    start_experts();
+    spoil("layers.3.experts.0.fc1", 0.5, 0.3);
+    spoil("layers.3.experts.5.fc1", 0.5, 0.4);
+    expect_kind(conclude(2, 1), "unexplained");
+    maker_end(&maker);
+}
+
+static void test_pair__common_factor_comes_first(void **state) {
+    (void)state;
+    start();
+    for (size_t i = 0; i < maker.pair.parameter_count; i++) {
+        maker_scale(&maker.parameters[i], 2.0);
+    }
+    const struct gradcmp_cause *cause = conclude(2, 1);
+    expect_kind(cause, "common_scale");
+    assert_true(cause->factor == 2.0);
+    assert_near(cause->residual, 0.01, 0.002);
+    assert_non_null(strstr(cause->text, "global norms"));
+    maker_end(&maker);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pair__without_failures_has_none),
+        cmocka_unit_test(test_pair__one_factor_is_told_once),
+        cmocka_unit_test(test_pair__another_factor_is_not_counted),
+        cmocka_unit_test(test_pair__below_the_onset_is_upstream),
+        cmocka_unit_test(test_pair__small_factor_beside_a_failure_is_not_told),
+        cmocka_unit_test(test_missing_reduction__only_replicated_fail),
+        cmocka_unit_test(test_missing_reduction__not_without_ranks_or_with_others),
+        cmocka_unit_test(test_missing_reduction__one_norm_alone_may_lack_another_sum),
+        cmocka_unit_test(test_routing__some_experts_and_their_rows),
+        cmocka_unit_test(test_routing__not_for_one_expert_or_most_of_them),
+        cmocka_unit_test(test_routing__not_where_dense_weights_fail_or_much_moved),
+        cmocka_unit_test(test_pair__common_factor_comes_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
