@@ -177,6 +177,35 @@ def true_onset(case, base, truth):
     return max(hit, default=None)
 
 
+# Which causes may be told for an injected fault. A fault of arithmetic or of a reduction within a
+# layer has no signature of its own: no cause may be claimed that is not there.
+OPEN_CAUSES = {"unexplained", "one_shard", "upstream"}
+CAUSES = {
+    "scale_grad": {"scale"}, "loss_scale": {"common_scale"}, "swap_glu_halves": {"halves_swapped"},
+    "qkv_order": {"qkv_regrouped"}, "swap_tp_blocks": {"blocks_permuted"},
+    "dup_tp_block": {"block_repeated"}, "zero_grad": {"zero"}, "nan": {"nonfinite"},
+    "roll": {"roll"}, "skip_sp_norm_reduce": {"partial_sum", "missing_reduction"},
+    "shift_slots": {"layer_slot"}, "stale_shard": {"one_shard"}}
+
+
+def wrong_cause(candidate, bug):
+    """The pair's cause against the fault that was put in; without one there must be none."""
+    cause = candidate["cause"]
+    if candidate["verdict"] != "inconsistent":
+        told = [p["name"] for p in candidate["parameters"] if p["causes"]]
+        return ["a cause where nothing fails: %s" % (cause or told[0])] if cause or told else []
+    allowed = CAUSES.get((bug or {}).get("kind"), OPEN_CAUSES)
+    if cause is None or cause["kind"] not in allowed:
+        return ["cause %s, expected %s" % (cause and cause["kind"], " or ".join(sorted(allowed)))]
+    wrong = []
+    if "factor" in bug and cause["factor"] and not close(cause["factor"], bug["factor"], 0.01):
+        wrong.append("factor %s, expected %s" % (cause["factor"], bug["factor"]))
+    bare = [p["name"] for p in candidate["parameters"]
+            if p["verdict"] in ("fail", "scale", "conflict", "nonfinite") and not p["causes"]
+            and cause["kind"] != "common_scale"]
+    return wrong + ["%s fails without a cause, not even unexplained" % name for name in bare[:1]]
+
+
 def close(value, expected, tolerance):
     return abs(value - expected) <= tolerance * abs(expected)
 
@@ -226,6 +255,7 @@ class Megatron:
             wrong.append("exit code %s" % code)
         wrong += self.figures(case, base, candidate)
         wrong += self.onset(case, base, candidate)
+        wrong += wrong_cause(candidate, case["bug"])
         if case["expect"] == "pass":
             flagged = [p["name"] for p in candidate["parameters"] if p["verdict"] != "pass"]
             if flagged:
@@ -548,6 +578,7 @@ class Dumps:
         if unread(candidate):
             return unread(candidate)
         wrong = self.figures(dump, iteration, candidate)
+        wrong += wrong_cause(candidate, dump["bug"])
         if candidate["verdict"] != ("inconsistent" if hit else "consistent") or code != bool(hit):
             wrong.append("verdict %s, exit %s; layers that differ: %s" %
                          (candidate["verdict"], code, sorted(hit)))

@@ -160,6 +160,10 @@ static void test_one_shard__none_where_all_are_bad_or_hardly_any(void **state) {
     set.tallies = near;
     set.before = 0.038;
     assert_false(gcmp_cause_one_shard(&set, &writer, &residual));
+    struct gradcmp_tally mild[] = {shard(0.01), shard(0.1)}; /* 3.3 times the bound */
+    set.tallies = mild;
+    set.before = 0.07;
+    assert_false(gcmp_cause_one_shard(&set, &writer, &residual));
     struct gradcmp_tally good[] = {shard(0.01), shard(1.0)};
     set = (struct gcmp_shard_set){good, same, 2, 0.03, 0.7, 1.0};
     assert_false(gcmp_cause_one_shard(&set, &writer, &residual));

@@ -131,6 +131,28 @@ static void test_missing_reduction__not_without_ranks_or_with_others(void **stat
     maker_end(&maker);
 }
 
+static void test_missing_reduction__needs_neighbours_and_half_of_its_class(void **state) {
+    (void)state;
+    start();
+    spoil_norms();
+    for (size_t i = 0; i < maker.pair.parameter_count; i++) {
+        if (maker.parameters[i].layer == 2) { /* nothing sharded next to layers.1.mlp.norm */
+            facts[i].sharded = false;
+        }
+    }
+    expect_kind(conclude(2, 1), "unexplained");
+    maker_end(&maker);
+    start();
+    spoil_norms();
+    for (size_t i = 0; i < maker.pair.parameter_count; i++) {
+        if (strcmp(maker.parameters[i].name, "layers.1.attention.proj") == 0) {
+            facts[i] = (struct gcmp_cause_facts){.replicated = true, .expert = -1};
+        }
+    }
+    expect_kind(conclude(2, 1), "unexplained"); /* one of three in layer 2 */
+    maker_end(&maker);
+}
+
 static void test_missing_reduction__one_norm_alone_may_lack_another_sum(void **state) {
     (void)state;
     start();
@@ -230,6 +252,7 @@ int main(void) {
         cmocka_unit_test(test_pair__small_factor_beside_a_failure_is_not_told),
         cmocka_unit_test(test_missing_reduction__only_replicated_fail),
         cmocka_unit_test(test_missing_reduction__not_without_ranks_or_with_others),
+        cmocka_unit_test(test_missing_reduction__needs_neighbours_and_half_of_its_class),
         cmocka_unit_test(test_missing_reduction__one_norm_alone_may_lack_another_sum),
         cmocka_unit_test(test_routing__some_experts_and_their_rows),
         cmocka_unit_test(test_routing__not_for_one_expert_or_most_of_them),
