@@ -50,8 +50,15 @@ UNKNOWN = by_name("torch_x.storage", "_rebuild_blocked_tensor")
 FLOAT32, BFLOAT16 = by_name("torch", "float32"), by_name("torch", "bfloat16")
 STORAGES = {FLOAT32: by_name("torch", "FloatStorage"),
             BFLOAT16: by_name("torch", "BFloat16Storage")}
+WRAP, TENSOR = by_name("torch._tensor", "_rebuild_from_type_v2"), by_name("torch", "Tensor")
 RECONSTRUCT = by_name("numpy.core.multiarray", "_reconstruct")
 NDARRAY, DTYPE = by_name("numpy", "ndarray"), by_name("numpy", "dtype")
+
+
+def bfloat16(value):
+    """The bits of the nearest bfloat16, of two the even one."""
+    bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
 class Storage:
@@ -61,7 +68,7 @@ class Storage:
     def bytes(self):
         if self.dtype is FLOAT32:
             return struct.pack("<%df" % len(self.values), *self.values)
-        return b"".join(struct.pack("<f", v)[2:] for v in self.values)
+        return b"".join(struct.pack("<H", bfloat16(v)) for v in self.values)
 
 
 class Reduced:
@@ -89,12 +96,20 @@ def tensor(shape, values, dtype=FLOAT32):
     return Tensor(Storage(dtype, values), 0, shape)
 
 
-def array(shape, values, dtype=FLOAT32, text=None):
+def narrow(value):
+    """A value as bfloat16 keeps it."""
+    return struct.unpack("<f", struct.pack("<I", bfloat16(value) << 16))[0]
+
+
+def array(shape, values, dtype=FLOAT32, text=None, order="<", fortran=False):
     """A tensor inside of the pickle; of a bfloat16 tensor the array is float32."""
-    data = struct.pack("<%df" % len(values), *values)
-    kind = Reduced(DTYPE, ("f4", False, True), (3, "<", None, None, None, -1, -1, 0))
+    if fortran:
+        rows, columns = shape
+        values = [values[r * columns + c] for c in range(columns) for r in range(rows)]
+    data = struct.pack("%s%df" % (order, len(values)), *values)
+    kind = Reduced(DTYPE, ("f4", False, True), (3, order, None, None, None, -1, -1, 0))
     ndarray = Reduced(RECONSTRUCT, (NDARRAY, (0,), b"b"),
-                      (1, tuple(shape), kind, False, data if text is None else text))
+                      (1, tuple(shape), kind, fortran, data if text is None else text))
     return Reduced(ARRAY, (ndarray, dtype, "npu:0", False))
 
 
@@ -107,8 +122,8 @@ argparse.Namespace = Namespace
 
 
 class Pickler(pickle._Pickler):  # the one in Python: names need not be importable
-    def __init__(self, stream):
-        super().__init__(stream, protocol=2)
+    def __init__(self, stream, protocol):
+        super().__init__(stream, protocol=protocol)
         self.keys = {}
 
     def persistent_id(self, what):
@@ -118,10 +133,10 @@ class Pickler(pickle._Pickler):  # the one in Python: names need not be importab
         return ("storage", STORAGES[what.dtype], key, "cpu", len(what.values))
 
 
-def save(root, path):
+def save(root, path, protocol=2):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     stream = io.BytesIO()
-    pickler = Pickler(stream)
+    pickler = Pickler(stream, protocol)
     pickler.dump(root)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         def add(name, data):
@@ -331,7 +346,7 @@ class Save:
         self.folder, self.model = folder, model
         self.align, self.bucket, self.views, self.kind = 64, None, True, "distributed"
         self.chained = self.buckets_apart = self.half = False
-        self.skip, self.iteration = (), 1
+        self.skip, self.iteration, self.protocol = (), 1, 2
         self.weight = lambda rank, name, shape, data: None  # another form of a weight
         self.edit = lambda rank, root: None
         self.edit_buffers = lambda rank, root: root
@@ -351,7 +366,7 @@ class Save:
                 root[key] = self.weights(rank, chunk)
             root["optimizer"] = self.optimizer(parts)
             self.edit(rank, root)
-            save(root, os.path.join(path, "model_optim_rng.pt"))
+            save(root, os.path.join(path, "model_optim_rng.pt"), self.protocol)
             if self.kind == "distributed":
                 buffers = self.edit_buffers(rank, self.buffers(parts, dense=ep == 0 or tp > 0))
                 if buffers is not None:
@@ -481,6 +496,23 @@ def good(folder):
     # Latent attention: what is whole and what is split is in the arguments.
     latent = {"q_lora_rank": 6, "kv_lora_rank": 5, "qk_pos_emb_head_dim": 2}
     write("latent_tp2", Model(tp=2, latent=(6, 5, 2), layers=1, args=latent))
+
+
+    # Weights inside of the pickle: columns first, big-endian, in a wrapper; in protocol 4 as bytes.
+    def form(rank, name, shape, data):
+        data = [narrow(value) for value in data]
+        if name.endswith("linear_fc1.weight"):
+            return array(shape, data, BFLOAT16, fortran=True)
+        if name.endswith("linear_fc2.weight"):
+            return array(shape, data, BFLOAT16, order=">")
+        made = array(shape, data, BFLOAT16)
+        if name.endswith("norm.weight"):
+            inner = made.call
+            return Reduced(WRAP, (inner[0], TENSOR, inner[1], {"partition_dim": 0}))
+        return made
+
+    write("arrays", Model(layers=1), weight=form)
+    write("arrays_protocol4", Model(layers=1), weight=form, protocol=4)
 
 
 def bad(folder):

@@ -177,6 +177,63 @@ static void test_legacy__latent_attention(void **state) {
                   false);
 }
 
+/* The nearest bfloat16, of two the even one. */
+static uint16_t round_to_bfloat16(double value) {
+    float single = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* Weights are the rounded masters; they are read as reports read them. */
+static void check_weights(const char *folder) {
+    struct gradcmp_checkpoint *checkpoint = NULL;
+    char path[512];
+    size_t looked_at = 0;
+    snprintf(path, sizeof path, "%s/legacy/%s", GCMP_TEST_DATA, folder);
+    assert_int_equal(gradcmp_checkpoint_open(path, NULL, &checkpoint, NULL), GRADCMP_OK);
+    for (size_t i = 0; i < gradcmp_checkpoint_tensor_count(checkpoint); i++) {
+        struct gradcmp_tensor_info info;
+        gradcmp_checkpoint_tensor(checkpoint, i, &info);
+        if (strcmp(info.state, "param") != 0 || info.dtype != GRADCMP_DTYPE_BFLOAT16) {
+            continue;
+        }
+        uint64_t elems = 1;
+        for (unsigned d = 0; d < info.ndim; d++) {
+            elems *= info.shape[d];
+        }
+        uint16_t *values = malloc(elems * sizeof *values);
+        assert_int_equal(
+            gradcmp_checkpoint_read(checkpoint, i, values, elems * sizeof *values, NULL),
+            GRADCMP_OK);
+        for (uint64_t e = 0; e < elems; e++) {
+            double master = expected_value(info.name, "fp32_param", e);
+            if (values[e] != round_to_bfloat16(master)) {
+                fail_msg("%s: %s: element %llu is %04x", folder, info.name, (unsigned long long)e,
+                         values[e]);
+            }
+        }
+        free(values);
+        looked_at++;
+    }
+    assert_true(looked_at > 8);
+    gradcmp_checkpoint_free(checkpoint);
+}
+
+static void test_legacy__weights(void **state) {
+    (void)state;
+    check_weights("moe_tp2ep2");
+    check_weights("pp2vp2_uneven");
+    check_weights("tp4_square");
+    check_weights("latent_tp2");
+}
+
+static void test_legacy__weights_inside_of_the_pickle(void **state) {
+    (void)state;
+    check_weights("arrays");
+    check_weights("arrays_protocol4");
+}
+
 static void test_legacy__arguments(void **state) {
     (void)state;
     struct gradcmp_checkpoint *checkpoint = open_sample("moe_tp2ep2");
@@ -237,6 +294,8 @@ int main(void) {
         cmocka_unit_test(test_legacy__experts),
         cmocka_unit_test(test_legacy__optimizers_of_each_rank),
         cmocka_unit_test(test_legacy__latent_attention),
+        cmocka_unit_test(test_legacy__weights),
+        cmocka_unit_test(test_legacy__weights_inside_of_the_pickle),
         cmocka_unit_test(test_legacy__arguments),
         cmocka_unit_test(test_legacy__layouts_that_do_not_fit_are_refused),
     };
