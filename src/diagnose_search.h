@@ -6,7 +6,7 @@
 #include "bounds/cause_sample.h"
 #include "diagnose_probes.h"
 
-enum { GCMP_SEARCH_AXES = 3 };
+enum { GCMP_SEARCH_AXES = 3, GCMP_SEARCH_COPIES = 16 /* more are not added up */ };
 
 /* What the search needs to know of the pair. */
 struct gcmp_search_scene {
@@ -58,8 +58,51 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_search_claim(struct gcmp_search *searc
                                                        const struct gcmp_search_scene *scene,
                                                        struct gradcmp_error *error);
 
-/* Return the number of `name`'s first part between dots that is a number, with where it stands;
- * false where there is none. */
-bool gcmp_name_number(const char *name, size_t *start, size_t *length);
+/* Add a guess; its sample is compared where `spot` says so, else it is taken as found. Errors:
+ * MEMORY, also where the text is NULL. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_search_guess(struct gcmp_search *search,
+                                                       const struct gcmp_search_scene *scene,
+                                                       struct gcmp_guess guess, bool spot,
+                                                       struct gradcmp_error *error);
+
+static inline struct gradcmp_pair_report *gcmp_search_pair(const struct gcmp_search_scene *scene) {
+    return &scene->comparison->report->pairs[scene->pair];
+}
+
+static inline struct gradcmp_parameter_report *
+gcmp_search_report(const struct gcmp_search *search, const struct gcmp_search_scene *scene) {
+    return &gcmp_search_pair(scene)->parameters[search->index];
+}
+
+static inline const struct gradcmp_catalogue *
+gcmp_search_catalogue_a(const struct gcmp_search_scene *scene) {
+    return &scene->comparison->baseline.checkpoint->catalogue;
+}
+
+static inline const struct gradcmp_catalogue *
+gcmp_search_catalogue_b(const struct gcmp_search_scene *scene) {
+    return &scene->comparison->candidates[scene->pair].checkpoint->catalogue;
+}
+
+static inline struct gcmp_side gcmp_search_side_a(const struct gcmp_search_scene *scene,
+                                                  const struct gradcmp_parameter *parameter) {
+    struct gcmp_side side = {.catalogue = gcmp_search_catalogue_a(scene), .parameter = parameter};
+    return side;
+}
+
+static inline struct gcmp_side gcmp_search_side_b(const struct gcmp_search_scene *scene,
+                                                  const struct gradcmp_parameter *parameter,
+                                                  uint32_t copy) {
+    struct gcmp_side side = {.catalogue = gcmp_search_catalogue_b(scene),
+                             .parameter = parameter,
+                             .copy = copy,
+                             .owner = (uint32_t)scene->pair + 1};
+    return side;
+}
+
+static inline struct gcmp_axis gcmp_search_axis(const struct gradcmp_parameter *parameter,
+                                                unsigned axis) {
+    return (struct gcmp_axis){parameter->shape, parameter->ndim, axis};
+}
 
 #endif

@@ -1,0 +1,261 @@
+/* The second step of the search: what samples suggest, to be read whole. */
+#include <stdio.h>
+
+#include "bounds/bounds.h"
+#include "diagnose_search.h"
+#include "unshard/reslab.h"
+
+enum { MOST_SHARDS = 64 };
+
+#define SAMPLE_SLACK 2.0 /* a sample is noisier than the whole */
+
+/* Turn what was read so that row i of the lines is index i of the axis, and set the limit. */
+static enum gradcmp_status turn_sample(struct gcmp_search *search,
+                                       const struct gcmp_search_scene *scene, unsigned axis,
+                                       struct gradcmp_error *error) {
+    struct gcmp_search_sample *sample = &search->samples[axis];
+    uint64_t rows = sample->lines.rows, columns = sample->lines.columns, inner = 1;
+    double *a = gcmp_arena_alloc(scene->scratch, rows * columns, sizeof *a);
+    double *b = gcmp_arena_alloc(scene->scratch, rows * columns, sizeof *b);
+    if (a == NULL || b == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (unsigned d = axis + 1; d < search->b->ndim; d++) {
+        inner *= sample->shape[d];
+    }
+    for (uint64_t i = 0; i < rows * columns; i++) {
+        uint64_t row = i / inner % rows, column = i / inner / rows * inner + i % inner;
+        a[row * columns + column] = search->common * sample->read_a[i];
+        b[row * columns + column] = sample->read_b[i];
+    }
+    sample->lines.a = a;
+    sample->lines.b = b;
+    sample->lines.limit = SAMPLE_SLACK * gcmp_search_report(search, scene)->bound;
+    return GRADCMP_OK;
+}
+
+/* True where a parameter of the same layer (and expert) takes half of this one's rows: this one
+ * holds gate and up. */
+static bool is_gated(const struct gcmp_search *search, const struct gcmp_search_scene *scene) {
+    const struct gradcmp_pair_report *pair = gcmp_search_pair(scene);
+    const struct gradcmp_parameter_report *report = gcmp_search_report(search, scene);
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *other = &pair->parameters[i];
+        if (other->layer == report->layer && other->in_a && other->ndim_a == 2 &&
+            2 * other->shape_a[1] == report->shape_a[0] &&
+            (report->ndim_a == 1 || other->shape_a[0] == report->shape_a[1])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *axis_word(const struct gcmp_search *search, unsigned axis) {
+    return search->b->ndim == 1 ? "elements"
+           : axis == 0          ? "rows"
+           : axis == 1          ? "columns"
+                                : "planes";
+}
+
+static const char *describe_map(const struct gcmp_search *search,
+                                const struct gcmp_search_scene *scene, unsigned axis, size_t count,
+                                const size_t *map) {
+    struct gcmp_arena *arena = scene->comparison->report->arena;
+    char list[160] = "";
+    size_t used = 0;
+    for (size_t j = 0; j < count && used < sizeof list - 24; j++) {
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "%s%zu", j == 0 ? "" : ", ", map[j]);
+        if (used >= sizeof list - 24 && j + 1 < count) {
+            snprintf(list + used, sizeof list - used, ", ...");
+        }
+    }
+    return gcmp_arena_format(arena, "%zu blocks of %s are the baseline's blocks %s", count,
+                             axis_word(search, axis), list);
+}
+
+static enum gradcmp_status guess_map(struct gcmp_search *search,
+                                     const struct gcmp_search_scene *scene, unsigned axis,
+                                     size_t count, const size_t *map, enum gcmp_map_kind found,
+                                     struct gradcmp_error *error) {
+    struct gcmp_axis along = gcmp_search_axis(search->b, axis);
+    struct gradcmp_moves moves;
+    if (!gcmp_moves_blocks(&along, count, map, scene->scratch, &moves)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    struct gradcmp_parameter *moved;
+    GCMP_TRY(gcmp_reslab_moves(search->a, &moves, scene->scratch, &moved, error));
+    struct gcmp_guess guess = {.kind = found == GCMP_MAP_REPEATED ? GCMP_CAUSE_BLOCK_REPEATED
+                                                                  : GCMP_CAUSE_BLOCKS_PERMUTED,
+                               .a = moved,
+                               .text = describe_map(search, scene, axis, count, map)};
+    if (found == GCMP_MAP_PERMUTED && count == 2 && axis == 0 && is_gated(search, scene)) {
+        guess.kind = GCMP_CAUSE_HALVES_SWAPPED;
+        guess.text = "gate and up halves are exchanged";
+    }
+    return gcmp_search_guess(search, scene, guess, false, error);
+}
+
+/* True where the axis is cut into so many parts by tensor parallelism, or twice as many. */
+static bool is_grid(const struct gcmp_search_scene *scene, size_t count) {
+    uint32_t tp_a = gcmp_search_catalogue_a(scene)->parallel.tp,
+             tp_b = gcmp_search_catalogue_b(scene)->parallel.tp;
+    return count == 2 || count == tp_a || count == tp_b || count == 2 * (size_t)tp_a ||
+           count == 2 * (size_t)tp_b;
+}
+
+/* Blocks in other places: the fewest that explain the sample. A small axis rolled by some rows is
+ * no permutation of blocks of one row. */
+static enum gradcmp_status look_for_blocks(struct gcmp_search *search,
+                                           const struct gcmp_search_scene *scene, unsigned axis,
+                                           struct gradcmp_error *error) {
+    const struct gcmp_lines *lines = &search->samples[axis].lines;
+    size_t map[GCMP_MAX_BLOCKS];
+    for (size_t count = 2; count <= GCMP_MAX_BLOCKS && count <= lines->rows; count++) {
+        if (lines->rows % count != 0 || (count > 16 && !is_grid(scene, count))) {
+            continue;
+        }
+        enum gcmp_map_kind found = gcmp_sample_map(lines, count, map);
+        bool moved = found == GCMP_MAP_PERMUTED || found == GCMP_MAP_REPEATED;
+        if (moved && (is_grid(scene, count) || !gcmp_map_is_cyclic(map, count))) {
+            return guess_map(search, scene, axis, count, map, found, error);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status guess_roll(struct gcmp_search *search,
+                                      const struct gcmp_search_scene *scene, unsigned axis,
+                                      size_t count, uint64_t shift, struct gradcmp_error *error) {
+    struct gcmp_axis along = gcmp_search_axis(search->b, axis);
+    struct gradcmp_moves moves;
+    if (!gcmp_moves_roll(&along, count, shift, scene->scratch, &moves)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    struct gcmp_guess guess = {.kind = GCMP_CAUSE_ROLL};
+    struct gradcmp_parameter *moved;
+    GCMP_TRY(gcmp_reslab_moves(search->a, &moves, scene->scratch, &moved, error));
+    guess.a = moved;
+    char blocks[64] = "";
+    if (count > 1) {
+        snprintf(blocks, sizeof blocks, " in each of %zu blocks", count);
+    }
+    uint64_t rows = search->b->shape[axis] / count;
+    bool back = shift > rows / 2;
+    guess.text =
+        gcmp_arena_format(scene->comparison->report->arena, "the baseline's %s rolled by %s%llu%s",
+                          axis_word(search, axis), back ? "-" : "",
+                          (unsigned long long)(back ? rows - shift : shift), blocks);
+    return gcmp_search_guess(search, scene, guess, false, error);
+}
+
+static enum gradcmp_status look_for_roll(struct gcmp_search *search,
+                                         const struct gcmp_search_scene *scene, unsigned axis,
+                                         struct gradcmp_error *error) {
+    const struct gcmp_lines *lines = &search->samples[axis].lines;
+    for (size_t count = 1; count <= GCMP_MAX_BLOCKS && count <= lines->rows / 2; count++) {
+        if (lines->rows % count == 0 && (count <= 16 || is_grid(scene, count))) {
+            uint64_t shift = gcmp_sample_roll(lines, count);
+            if (shift > 0) {
+                return guess_roll(search, scene, axis, count, shift, error);
+            }
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* Guesses whose sample fits get a probe of the whole; the others are dropped. */
+static enum gradcmp_status plan_whole(struct gcmp_search *search,
+                                      const struct gcmp_search_scene *scene,
+                                      const struct gcmp_probes *sampled,
+                                      struct gradcmp_error *error) {
+    const struct gradcmp_parameter_report *report = gcmp_search_report(search, scene);
+    for (struct gcmp_guess *guess = search->guesses; guess != NULL; guess = guess->next) {
+        if (guess->probe != GCMP_NO_PROBE) {
+            double off = gcmp_cause_residual(&sampled->tallies[guess->probe], search->common);
+            bool fits =
+                off <= SAMPLE_SLACK * gcmp_bound_at(&gcmp_search_pair(scene)->bound, report->layer);
+            if (!fits) {
+                continue;
+            }
+        }
+        GCMP_TRY(gcmp_probes_compare(scene->probes, gcmp_search_side_a(scene, guess->a),
+                                     gcmp_search_side_b(scene, search->b, 0),
+                                     (int)report->scale_a_log2, &guess->probe, error));
+        guess->confirmed = true;
+    }
+    return GRADCMP_OK;
+}
+
+/* A box of `parameter` that is the slab's, and the slab alone. */
+static enum gradcmp_status plan_shard(struct gcmp_search *search,
+                                      const struct gcmp_search_scene *scene,
+                                      const struct gradcmp_slab *slab, ptrdiff_t *probe,
+                                      struct gradcmp_error *error) {
+    struct gradcmp_parameter *a, *b;
+    GCMP_TRY(gcmp_reslab_box(search->a, slab->start, slab->extent, scene->scratch, &a, error));
+    GCMP_TRY(gcmp_reslab_box(search->b, slab->start, slab->extent, scene->scratch, &b, error));
+    return gcmp_probes_compare(scene->probes, gcmp_search_side_a(scene, a),
+                               gcmp_search_side_b(scene, b, slab->copy),
+                               (int)gcmp_search_report(search, scene)->scale_a_log2, probe, error);
+}
+
+static enum gradcmp_status plan_shards(struct gcmp_search *search,
+                                       const struct gcmp_search_scene *scene,
+                                       struct gradcmp_error *error) {
+    const struct gradcmp_parameter *b = search->b;
+    if (b->slab_count < 2 || b->slab_count > MOST_SHARDS || b->ndim == 0) {
+        return GRADCMP_OK;
+    }
+    search->shard_count = b->slab_count;
+    for (size_t i = 0; i < b->slab_count; i++) {
+        ptrdiff_t probe;
+        GCMP_TRY(plan_shard(search, scene, &b->slabs[i], &probe, error));
+        search->first_shard = i == 0 ? probe : search->first_shard;
+    }
+    return GRADCMP_OK;
+}
+
+/* The baseline with each copy of the candidate, and each copy with those after it. */
+static enum gradcmp_status plan_copies(struct gcmp_search *search,
+                                       const struct gcmp_search_scene *scene,
+                                       struct gradcmp_error *error) {
+    uint32_t count = search->b->copy_count;
+    if (count < 2 || count > GCMP_SEARCH_COPIES) {
+        return GRADCMP_OK;
+    }
+    search->copy_count = count;
+    ptrdiff_t probe;
+    for (uint32_t i = 0; i < count; i++) {
+        GCMP_TRY(gcmp_probes_compare(scene->probes, gcmp_search_side_a(scene, search->a),
+                                     gcmp_search_side_b(scene, search->b, i), 0, &probe, error));
+        search->first_copy = i == 0 ? probe : search->first_copy;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t j = i + 1; j < count; j++) {
+            GCMP_TRY(gcmp_probes_compare(scene->probes, gcmp_search_side_b(scene, search->b, i),
+                                         gcmp_search_side_b(scene, search->b, j), 0, &probe,
+                                         error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_search_confirm(struct gcmp_search *search,
+                                        const struct gcmp_search_scene *scene,
+                                        const struct gcmp_probes *sampled,
+                                        struct gradcmp_error *error) {
+    for (unsigned axis = 0; axis < GCMP_SEARCH_AXES; axis++) {
+        if (search->samples[axis].read_a != NULL) {
+            GCMP_TRY(turn_sample(search, scene, axis, error));
+            GCMP_TRY(look_for_blocks(search, scene, axis, error));
+            GCMP_TRY(look_for_roll(search, scene, axis, error));
+        }
+    }
+    GCMP_TRY(plan_whole(search, scene, sampled, error));
+    if (!gcmp_search_report(search, scene)->shapes_agree) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(plan_shards(search, scene, error));
+    return plan_copies(search, scene, error);
+}
