@@ -68,6 +68,10 @@ static bool unit_bytes(const char *unit, uint64_t *bytes) {
 bool cli_parse_size(const char *text, uint64_t *out) {
     uint64_t value, unit;
     const char *end;
-    return parse_digits(text, &value, &end) && unit_bytes(end, &unit) &&
-           !__builtin_mul_overflow(value, unit, out);
+    if (!parse_digits(text, &value, &end) || !unit_bytes(end, &unit) ||
+        __builtin_mul_overflow(value, unit, &value)) {
+        return false;
+    }
+    *out = value;
+    return true;
 }

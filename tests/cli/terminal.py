@@ -1,5 +1,5 @@
-"""Run a command with standard output or standard error on a terminal of 100 columns, and print what
-the terminal gets.
+"""Run a command with standard output or standard error on a terminal of $TERMINAL_COLUMNS columns
+(80 if unset), and print what the terminal gets.
 
     terminal.py stdout|stderr COMMAND...
 
@@ -13,8 +13,9 @@ import subprocess
 import sys
 import termios
 
+COLUMNS = int(os.environ.get("TERMINAL_COLUMNS", "80"))
 controller, terminal = pty.openpty()
-fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
 attributes = termios.tcgetattr(terminal)
 attributes[1] &= ~termios.OPOST  # bytes as they are written
 termios.tcsetattr(terminal, termios.TCSANOW, attributes)

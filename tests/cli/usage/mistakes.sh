@@ -39,3 +39,5 @@ try --strict=yes a b
 try --match
 try --match= a b
 try ls --as int8 a
+# What steers a terminal is spelled out.
+try "$(printf 'no\033[31m\nsuch')" b | tail -n 3
