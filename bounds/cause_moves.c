@@ -159,3 +159,50 @@ bool gcmp_moves_sample(const struct gcmp_axis *axis, uint64_t budget, struct gcm
     }
     return good;
 }
+
+static bool add_box(struct gcmp_arena *arena, struct gradcmp_moves *out, const uint64_t *from,
+                    uint64_t to_row, const uint64_t *extent) {
+    uint64_t *dims = gcmp_arena_alloc(arena, 6, sizeof *dims);
+    if (dims == NULL) {
+        return false;
+    }
+    memcpy(dims, from, 2 * sizeof *dims);
+    dims[2] = to_row;
+    memcpy(dims + 4, extent, 2 * sizeof *dims);
+    out->items[out->count++] = (struct gradcmp_move){dims, dims + 2, dims + 4};
+    return true;
+}
+
+bool gcmp_moves_flat(const uint64_t *shape, const struct gcmp_flat_shift *shift,
+                     struct gcmp_arena *arena, struct gradcmp_moves *a, struct gradcmp_moves *b) {
+    uint64_t columns = shape[1];
+    uint64_t distance = shift->offset < 0 ? (uint64_t)-shift->offset : (uint64_t)shift->offset;
+    uint64_t skipped = distance / columns + shift->part, over = distance % columns;
+    /* The side that is read further on, and the other one. */
+    struct gradcmp_moves *far = shift->offset > 0 ? a : b, *near = shift->offset > 0 ? b : a;
+    uint64_t blocks = (shape[0] + shift->block_rows - 1) / shift->block_rows, rows = 0;
+    uint64_t *made = gcmp_arena_alloc(arena, 2, sizeof *made);
+    *a = *b = (struct gradcmp_moves){.shape = made};
+    far->items = gcmp_arena_alloc(arena, blocks, sizeof *far->items);
+    near->items = gcmp_arena_alloc(arena, blocks, sizeof *near->items);
+    bool good = made != NULL && far->items != NULL && near->items != NULL;
+    uint64_t width = shift->part == 0 ? columns - over : over;
+    for (uint64_t j = 0; good && width > 0 && j < blocks; j++) {
+        uint64_t first = j * shift->block_rows, left = shape[0] - first;
+        uint64_t block = left < shift->block_rows ? left : shift->block_rows;
+        if (block <= skipped) {
+            continue;
+        }
+        const uint64_t extent[2] = {block - skipped, width};
+        const uint64_t from_far[2] = {first + skipped, shift->part == 0 ? over : 0};
+        const uint64_t from_near[2] = {first, shift->part == 0 ? 0 : columns - over};
+        good = add_box(arena, far, from_far, rows, extent) &&
+               add_box(arena, near, from_near, rows, extent);
+        rows += extent[0];
+    }
+    if (good) {
+        made[0] = rows;
+        made[1] = width;
+    }
+    return good;
+}

@@ -36,6 +36,20 @@ GRADCMP_MUST_USE bool gcmp_moves_qkv(const struct gcmp_axis *axis, const struct 
 /* True where axis 0 has just the rows of such a weight or bias, and the ranks divide its groups. */
 bool gcmp_qkv_fits(const struct gcmp_axis *axis, const struct gcmp_qkv *qkv);
 
+/* A flat shift of a two-axis shape: in each block of `block_rows` rows (the last may be shorter),
+ * flattened, element i of the candidate is element i + offset of the baseline, where there is one.
+ * Two boxes a block tell it: part 0 holds what stays in its row, part 1 what comes from the next.
+ * Fills the moves of both sides to one new shape; false where there is no memory; count 0 where the
+ * part is empty. |offset| is under the elements of a block. */
+struct gcmp_flat_shift {
+    uint64_t block_rows;
+    int64_t offset;
+    unsigned part; /* 0 or 1 */
+};
+GRADCMP_MUST_USE bool gcmp_moves_flat(const uint64_t *shape, const struct gcmp_flat_shift *shift,
+                                      struct gcmp_arena *arena, struct gradcmp_moves *a,
+                                      struct gradcmp_moves *b);
+
 /* Sample lines along the axis: a parameter of the axis' own shape but for the largest other axis,
  * of which `stripes` even parts are kept, so that at most about `budget` elements are left. The
  * extents along other axes are whole where they fit. *kept_elems tells how many are left. */

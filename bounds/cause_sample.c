@@ -132,6 +132,40 @@ uint64_t gcmp_sample_roll(const struct gcmp_lines *lines, size_t count) {
     return off <= lines->limit ? best : 0;
 }
 
+/* The window of b, of those at multiples of its length, with the largest values. */
+static uint64_t loudest_window(const double *b, uint64_t count, uint64_t window) {
+    uint64_t loudest = 0;
+    double most = 0.0;
+    for (uint64_t at = 0; at + window <= count; at += window) {
+        struct likeness sums = {0};
+        add_values(&sums, b + at, b + at, window);
+        if (sums.b2 > most) {
+            most = sums.b2;
+            loudest = at;
+        }
+    }
+    return loudest;
+}
+
+int64_t gcmp_sample_shift(const double *a, const double *b, uint64_t count, double limit) {
+    enum { WINDOW = 128 };
+    if (count < 4 * WINDOW) {
+        return 0;
+    }
+    uint64_t at = loudest_window(b, count, WINDOW), best = at;
+    double least = INFINITY;
+    for (uint64_t from = 0; from + WINDOW <= count; from++) {
+        struct likeness sums = {0};
+        add_values(&sums, a + from, b + at, WINDOW);
+        double off = relative(&sums);
+        if (off < least) {
+            least = off;
+            best = from;
+        }
+    }
+    return least <= limit ? (int64_t)best - (int64_t)at : 0;
+}
+
 double gcmp_sample_row(const struct gcmp_lines *lines, uint64_t row) {
     struct likeness sums = {0};
     uint64_t first = row * lines->columns;

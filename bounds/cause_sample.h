@@ -30,6 +30,10 @@ bool gcmp_map_is_cyclic(const size_t *map, size_t count);
  * row i - shift of a's. Returns 0 where there is none. */
 uint64_t gcmp_sample_roll(const struct gcmp_lines *lines, size_t count);
 
+/* Find by how many elements a run of values is shifted: b[i] is a[i + offset]. Looks at one window
+ * of b only. Returns 0 where there is none. */
+int64_t gcmp_sample_shift(const double *a, const double *b, uint64_t count, double limit);
+
 /* Relative difference of row `row` of the two sides; inf where a is zero and b is not. */
 double gcmp_sample_row(const struct gcmp_lines *lines, uint64_t row);
 

@@ -40,6 +40,16 @@ static double difference_before(const struct gradcmp_parameter_report *report) {
     return report->shapes_agree ? rel : 1.0;
 }
 
+/* Parts of one hypothesis, added up. */
+static void add_part(struct gradcmp_tally *total, const struct gradcmp_tally *part) {
+    total->d2 += part->d2;
+    total->ad += part->ad;
+    total->a2 += part->a2;
+    total->b2 += part->b2;
+    total->max_d = fmax(total->max_d, part->max_d);
+    total->nonfinite_any += part->nonfinite_any;
+}
+
 static enum gradcmp_status claim_guesses(struct gcmp_search *search,
                                          const struct gcmp_search_scene *scene,
                                          struct gradcmp_error *error) {
@@ -49,9 +59,12 @@ static enum gradcmp_status claim_guesses(struct gcmp_search *search,
         if (!guess->confirmed) {
             continue;
         }
-        const struct gradcmp_tally *tally = &scene->probes->tallies[guess->probe];
-        double residual = gcmp_cause_residual(tally, search->common);
-        if (tally->nonfinite_any == 0 &&
+        struct gradcmp_tally tally = scene->probes->tallies[guess->probe];
+        for (const struct gcmp_guess *part = guess->rest; part != NULL; part = part->rest) {
+            add_part(&tally, &scene->probes->tallies[part->probe]);
+        }
+        double residual = gcmp_cause_residual(&tally, search->common);
+        if (tally.nonfinite_any == 0 &&
             gcmp_cause_holds(residual, bound, difference_before(report))) {
             struct gradcmp_cause cause = {gcmp_cause_name(guess->kind), NAN, residual, guess->text};
             GCMP_TRY(add_cause(search, scene, cause, error));

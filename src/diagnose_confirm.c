@@ -164,6 +164,81 @@ static enum gradcmp_status look_for_roll(struct gcmp_search *search,
     return GRADCMP_OK;
 }
 
+/* One part of a flat shift; *out is NULL where it is empty. */
+static enum gradcmp_status make_part(struct gcmp_search *search,
+                                     const struct gcmp_search_scene *scene,
+                                     const struct gcmp_flat_shift *shift, struct gcmp_guess **out,
+                                     struct gradcmp_error *error) {
+    struct gradcmp_moves moves_a, moves_b;
+    *out = NULL;
+    if (!gcmp_moves_flat(search->b->shape, shift, scene->scratch, &moves_a, &moves_b)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    if (moves_a.count == 0) {
+        return GRADCMP_OK;
+    }
+    struct gradcmp_parameter *a, *b;
+    GCMP_TRY(gcmp_reslab_moves(search->a, &moves_a, scene->scratch, &a, error));
+    GCMP_TRY(gcmp_reslab_moves(search->b, &moves_b, scene->scratch, &b, error));
+    struct gcmp_guess *part = gcmp_arena_alloc(scene->scratch, 1, sizeof *part);
+    if (part == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    *part = (struct gcmp_guess){.kind = GCMP_CAUSE_ROLL, .a = a, .b = b, .probe = GCMP_NO_PROBE};
+    *out = part;
+    return GRADCMP_OK;
+}
+
+/* A shift of the flattened values in blocks of so many rows, if it covers most of them. */
+static enum gradcmp_status guess_shift(struct gcmp_search *search,
+                                       const struct gcmp_search_scene *scene, uint64_t block_rows,
+                                       int64_t offset, struct gradcmp_error *error) {
+    uint64_t distance = (uint64_t)(offset < 0 ? -offset : offset);
+    if (block_rows == 0 || distance >= block_rows * search->b->shape[1] / 4) {
+        return GRADCMP_OK;
+    }
+    struct gcmp_flat_shift shift = {block_rows, offset, 0};
+    struct gcmp_guess *part, *rest;
+    GCMP_TRY(make_part(search, scene, &shift, &part, error));
+    shift.part = 1;
+    GCMP_TRY(make_part(search, scene, &shift, &rest, error));
+    if (part == NULL) {
+        return GRADCMP_OK;
+    }
+    part->rest = rest;
+    part->text = gcmp_arena_format(
+        scene->comparison->report->arena,
+        "flattened, the baseline's elements shifted by %lld in blocks of %llu rows",
+        (long long)-offset, (unsigned long long)block_rows);
+    return gcmp_search_guess(search, scene, *part, false, error);
+}
+
+/* State that was cut from a flat buffer at a wrong place: in each rank's rows, as they are stored
+ * with their padding. */
+static enum gradcmp_status look_for_shift(struct gcmp_search *search,
+                                          const struct gcmp_search_scene *scene,
+                                          struct gradcmp_error *error) {
+    if (search->flat_a == NULL) {
+        return GRADCMP_OK;
+    }
+    double limit = SAMPLE_SLACK * gcmp_search_report(search, scene)->bound;
+    int64_t offset = gcmp_sample_shift(search->flat_a, search->flat_b, search->flat_count, limit);
+    if (offset == 0) {
+        return GRADCMP_OK;
+    }
+    const struct gcmp_paired *sides =
+        &scene->comparison->pairings[scene->pair].sides[search->index];
+    uint32_t tp_a = gcmp_search_catalogue_a(scene)->parallel.tp;
+    uint32_t tp_b = gcmp_search_catalogue_b(scene)->parallel.tp;
+    GCMP_TRY(guess_shift(search, scene, search->b->shape[0], offset, error));
+    if (tp_b > 1) {
+        GCMP_TRY(guess_shift(search, scene, sides->b->shape[0] / tp_b, offset, error));
+    }
+    return tp_a > 1 && tp_a != tp_b
+               ? guess_shift(search, scene, sides->a->shape[0] / tp_a, offset, error)
+               : GRADCMP_OK;
+}
+
 /* Guesses whose sample fits get a probe of the whole; the others are dropped. */
 static enum gradcmp_status plan_whole(struct gcmp_search *search,
                                       const struct gcmp_search_scene *scene,
@@ -179,9 +254,12 @@ static enum gradcmp_status plan_whole(struct gcmp_search *search,
                 continue;
             }
         }
-        GCMP_TRY(gcmp_probes_compare(scene->probes, gcmp_search_side_a(scene, guess->a),
-                                     gcmp_search_side_b(scene, search->b, 0),
-                                     (int)report->scale_a_log2, &guess->probe, error));
+        for (struct gcmp_guess *part = guess; part != NULL; part = part->rest) {
+            const struct gradcmp_parameter *b = part->b == NULL ? search->b : part->b;
+            GCMP_TRY(gcmp_probes_compare(scene->probes, gcmp_search_side_a(scene, part->a),
+                                         gcmp_search_side_b(scene, b, 0), (int)report->scale_a_log2,
+                                         &part->probe, error));
+        }
         guess->confirmed = true;
     }
     return GRADCMP_OK;
@@ -252,6 +330,7 @@ enum gradcmp_status gcmp_search_confirm(struct gcmp_search *search,
             GCMP_TRY(look_for_roll(search, scene, axis, error));
         }
     }
+    GCMP_TRY(look_for_shift(search, scene, error));
     GCMP_TRY(plan_whole(search, scene, sampled, error));
     if (!gcmp_search_report(search, scene)->shapes_agree) {
         return GRADCMP_OK;

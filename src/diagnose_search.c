@@ -65,6 +65,32 @@ static enum gradcmp_status read_sample(struct gcmp_search *search,
                             error);
 }
 
+/* The first rows of a two-axis parameter, as they lie one after another. */
+static enum gradcmp_status read_flat(struct gcmp_search *search,
+                                     const struct gcmp_search_scene *scene,
+                                     struct gradcmp_error *error) {
+    const uint64_t *shape = search->b->shape;
+    if (search->b->ndim != 2 || shape[1] == 0 || shape[1] > SAMPLE_ELEMS / 2) {
+        return GRADCMP_OK;
+    }
+    uint64_t rows = SAMPLE_ELEMS / 2 / shape[1];
+    const uint64_t start[2] = {0, 0}, extent[2] = {rows < shape[0] ? rows : shape[0], shape[1]};
+    struct gradcmp_parameter *a, *b;
+    GCMP_TRY(gcmp_reslab_box(search->a, start, extent, scene->scratch, &a, error));
+    GCMP_TRY(gcmp_reslab_box(search->b, start, extent, scene->scratch, &b, error));
+    search->flat_count = b->elem_count;
+    search->flat_a = gcmp_arena_alloc(scene->scratch, b->elem_count, sizeof(double));
+    search->flat_b = gcmp_arena_alloc(scene->scratch, b->elem_count, sizeof(double));
+    if (search->flat_a == NULL || search->flat_b == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    int scale = (int)gcmp_search_report(search, scene)->scale_a_log2;
+    GCMP_TRY(gcmp_probes_read(scene->probes, gcmp_search_side_a(scene, a), scale, search->flat_a,
+                              error));
+    return gcmp_probes_read(scene->probes, gcmp_search_side_b(scene, b, 0), scale, search->flat_b,
+                            error);
+}
+
 enum gradcmp_status gcmp_search_guess(struct gcmp_search *search,
                                       const struct gcmp_search_scene *scene,
                                       struct gcmp_guess guess, bool spot,
@@ -238,6 +264,7 @@ enum gradcmp_status gcmp_search_sample(struct gcmp_search *search,
     if (report->cosine >= UNLIKE_COSINE || search->b->ndim == 0) {
         return GRADCMP_OK;
     }
+    GCMP_TRY(read_flat(search, scene, error));
     GCMP_TRY(guess_transposed(search, scene, error));
     GCMP_TRY(guess_qkv(search, scene, error));
     return guess_slots(search, scene, error);

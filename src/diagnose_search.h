@@ -20,6 +20,8 @@ struct gcmp_search_scene {
 struct gcmp_guess {
     enum gcmp_cause_kind kind;
     const struct gradcmp_parameter *a; /* the baseline, made to look like the candidate */
+    const struct gradcmp_parameter *b; /* what it is to look like; NULL: all of the candidate */
+    struct gcmp_guess *rest;           /* a further part of the same hypothesis, or NULL */
     const char *text;
     ptrdiff_t probe; /* of the sample, then of the whole */
     bool confirmed;  /* probe is of the whole */
@@ -38,6 +40,8 @@ struct gcmp_search {
     const struct gradcmp_parameter *a, *b; /* what of them is compared */
     double common;                         /* the pair's common factor, or 1 */
     struct gcmp_search_sample samples[GCMP_SEARCH_AXES];
+    double *flat_a, *flat_b; /* the first rows of two-axis parameters as they lie; NULL: none */
+    uint64_t flat_count;
     struct gcmp_guess *guesses, **last;
     ptrdiff_t first_shard, first_copy; /* probes; GCMP_NO_PROBE: none */
     size_t shard_count, copy_count;

@@ -153,6 +153,70 @@ static void test_roll__without_one_is_none(void **state) {
     assert_int_equal(gcmp_sample_roll(&none, 1), 0);
 }
 
+/* Count and compare what a shift's moves bring together: b[i] must be a[i + offset] in its block.
+ */
+static void check_shift(uint64_t rows, uint64_t columns, uint64_t block_rows, int64_t offset) {
+    double a[MOST], b[MOST], moved_a[MOST], moved_b[MOST];
+    const uint64_t shape[] = {rows, columns};
+    size_t expected = 0, found = 0;
+    fill(a, MOST);
+    fill(b, MOST);
+    for (int64_t i = 0; i < (int64_t)(rows * columns); i++) {
+        int64_t size = (int64_t)(block_rows * columns), base = i / size * size;
+        int64_t end =
+            base + size < (int64_t)(rows * columns) ? base + size : (int64_t)(rows * columns);
+        b[i] = -2.0; /* what no element of a is */
+        if (i + offset >= base && i + offset < end) {
+            b[i] = a[i + offset];
+            expected++;
+        }
+    }
+    for (unsigned part = 0; part < 2; part++) {
+        struct gcmp_arena arena = GCMP_ARENA_INIT;
+        struct gcmp_flat_shift shift = {block_rows, offset, part};
+        struct gradcmp_moves from_a, from_b;
+        assert_true(gcmp_moves_flat(shape, &shift, &arena, &from_a, &from_b));
+        apply(&from_a, shape, a, moved_a);
+        apply(&from_b, shape, b, moved_b);
+        size_t elems = from_a.count == 0 ? 0 : from_a.shape[0] * from_a.shape[1];
+        assert_memory_equal(moved_a, moved_b, elems * sizeof *moved_a);
+        found += elems;
+        gcmp_arena_free(&arena);
+    }
+    assert_int_equal(found, expected);
+}
+
+static void test_shift__every_offset_in_blocks_whole_and_cut(void **state) {
+    (void)state;
+    for (int64_t offset = -23; offset <= 23; offset++) {
+        if (offset != 0) {
+            check_shift(24, 8, 24, offset);
+            check_shift(24, 8, 6, offset);
+            check_shift(23, 8, 6, offset); /* the last block is shorter */
+            check_shift(19, 8, 6, offset); /* and hardly there */
+        }
+    }
+}
+
+static void test_shift__is_found_in_a_run(void **state) {
+    (void)state;
+    enum { COUNT = 2048 };
+    static double a[COUNT], b[COUNT];
+    fill(a, COUNT);
+    for (int64_t offset = -600; offset <= 600; offset += 100) {
+        for (int64_t i = 0; i < COUNT; i++) {
+            b[i] = i + offset >= 0 && i + offset < COUNT ? 1.001 * a[i + offset] : 0.0;
+        }
+        assert_int_equal(gcmp_sample_shift(a, b, COUNT, 0.01), offset);
+    }
+    fill(b, COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        b[i] = b[i] * b[i] - 0.3;
+    }
+    assert_int_equal(gcmp_sample_shift(a, b, COUNT, 0.1), 0);
+    assert_int_equal(gcmp_sample_shift(a, b, 100, 0.1), 0);
+}
+
 /* [q0 q1 k v] twice, of 4 heads in 2 groups with rows of 1: kinds are q0..q3, k0 k1, v0 v1. */
 static void test_qkv__groups_to_kinds_and_back(void **state) {
     (void)state;
@@ -238,6 +302,8 @@ int main(void) {
         cmocka_unit_test(test_roll__every_shift_is_found),
         cmocka_unit_test(test_roll__of_a_vector),
         cmocka_unit_test(test_roll__without_one_is_none),
+        cmocka_unit_test(test_shift__every_offset_in_blocks_whole_and_cut),
+        cmocka_unit_test(test_shift__is_found_in_a_run),
         cmocka_unit_test(test_qkv__groups_to_kinds_and_back),
         cmocka_unit_test(test_qkv__numbers_that_do_not_fit),
         cmocka_unit_test(test_sample__stays_inside_shape_and_budget),
