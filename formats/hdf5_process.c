@@ -228,18 +228,23 @@ static int wait_for(const struct process *process) {
     return status;
 }
 
+/* The helper ends with 0 whatever it finds. Else it crashed, or could not even begin. */
 static enum gradcmp_status check_end(const struct process *process, int status) {
-    if (!WIFSIGNALED(status)) {
-        return GRADCMP_OK;
-    }
-    int number = WTERMSIG(status);
+    int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     if (number == SIGXCPU || number == SIGKILL) {
         GCMP_FAIL_AT(process->error, GRADCMP_ERROR_LIMIT, path_of(process), GRADCMP_NO_OFFSET,
                      "hdf5: not read after %lu s of processor time: a damaged file?",
                      process->cpu_seconds);
     }
-    GCMP_FAIL_AT(process->error, GRADCMP_ERROR_CORRUPT, path_of(process), GRADCMP_NO_OFFSET,
-                 "hdf5: libhdf5 crashed (signal %d) over this file: it is damaged", number);
+    if (number != 0) {
+        GCMP_FAIL_AT(process->error, GRADCMP_ERROR_CORRUPT, path_of(process), GRADCMP_NO_OFFSET,
+                     "hdf5: libhdf5 crashed (signal %d) over this file: it is damaged", number);
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) != 0) {
+        GCMP_FAIL_AT(process->error, GRADCMP_ERROR_IO, path_of(process), GRADCMP_NO_OFFSET,
+                     "hdf5: the helper program failed (status %d)", WEXITSTATUS(status));
+    }
+    return GRADCMP_OK;
 }
 
 static void set_limits(struct process *process) {

@@ -93,12 +93,21 @@ static uint32_t lookup3(const unsigned char *bytes, size_t count) {
     return finish(a, b, c);
 }
 
+/* Compare the checksum in the last bytes. A fuzzer would never find the right one. */
+static bool is_intact(const unsigned char *bytes, size_t count) {
+#if defined(FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
+    (void)lookup3(bytes, count - CHECKSUM_BYTES);
+    return true;
+#else
+    return lookup3(bytes, count - CHECKSUM_BYTES) ==
+           word_at(bytes + count - CHECKSUM_BYTES, CHECKSUM_BYTES);
+#endif
+}
+
 /* Read bytes with a checksum at their end; NULL where that cannot be, without telling. */
 static unsigned char *read_checked(uint64_t offset_bytes, size_t count) {
     unsigned char *bytes = count < CHECKSUM_BYTES ? NULL : malloc(count);
-    if (bytes == NULL || !driver_read_at(offset_bytes, bytes, count) ||
-        lookup3(bytes, count - CHECKSUM_BYTES) !=
-            word_at(bytes + count - CHECKSUM_BYTES, CHECKSUM_BYTES)) {
+    if (bytes == NULL || !driver_read_at(offset_bytes, bytes, count) || !is_intact(bytes, count)) {
         free(bytes);
         return NULL;
     }
@@ -244,7 +253,8 @@ static bool read_layout(struct object *object, struct gcmp_cursor *cursor) {
         if (!gcmp_read_u16le(cursor, &bytes) || !gcmp_read_bytes(cursor, bytes, &data)) {
             return false;
         }
-        object->compact = gcmp_cursor_make(data, bytes, 0);
+        memcpy(object->compact, data, bytes);
+        object->compact_bytes = bytes;
         return true;
     case H5D_CONTIGUOUS:
         return gcmp_read_u64le(cursor, &object->data_address);
@@ -364,7 +374,7 @@ static bool read_next_block(struct object *object, struct blocks *blocks, unsign
     }
     struct gcmp_cursor cursor = gcmp_cursor_make(bytes + 4, (size_t)length - 8, 0);
     bool good = read_messages(object, blocks, &cursor);
-    /* The bytes stay: compact elements may be among them. */
+    free(bytes);
     return good || newer_fail(object, object->header_bytes, "object header: a damaged message");
 }
 
@@ -377,7 +387,9 @@ static enum newer read_header(struct object *object) {
         return NEWER_NONE;
     }
     struct gcmp_cursor cursor = gcmp_cursor_make(bytes + start, count, 0);
-    if (!read_messages(object, &blocks, &cursor)) {
+    bool good = read_messages(object, &blocks, &cursor);
+    free(bytes);
+    if (!good) {
         return object->layout_version == 5 && !helper_has_failed() &&
                        !newer_fail(object, object->header_bytes, "object header: a damaged message")
                    ? NEWER_FAILED
@@ -415,12 +427,11 @@ static bool tell_compact(const struct object *object) {
     uint64_t elems, bytes;
     const struct dataset *dataset = &object->dataset;
     if (!gcmp_product((const uint64_t *)dataset->sizes, (unsigned)dataset->ndim, &elems) ||
-        !gcmp_mul_u64(elems, dataset->type.size_bytes, &bytes) ||
-        bytes != object->compact.length_bytes) {
+        !gcmp_mul_u64(elems, dataset->type.size_bytes, &bytes) || bytes != object->compact_bytes) {
         return newer_fail(object, object->header_bytes, "compact elements of another size");
     }
     put_dataset(dataset, GCMP_H5_COMPACT);
-    put_text((const char *)object->compact.bytes, object->compact.length_bytes);
+    put_text((const char *)object->compact, object->compact_bytes);
     return true;
 }
 

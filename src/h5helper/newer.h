@@ -34,7 +34,8 @@ struct object {
     enum index_kind index;
     uint64_t single_bytes; /* of the one chunk, where it is filtered */
     uint32_t single_skipped;
-    struct gcmp_cursor compact;
+    unsigned char compact[UINT16_MAX]; /* elements in the header */
+    size_t compact_bytes;
 
     bool has_external_files, has_dense_attributes;
 };

@@ -34,18 +34,17 @@ static bool fail_memory(void) {
 
 /* Join the walk's group and a name; malloced, NULL after a failure. */
 static char *path_of(const struct walk *walk, const char *name) {
-    size_t bytes = strlen(walk->folder) + strlen(name) + 2;
-    if (bytes > GCMP_H5_MAX_PATH) {
-        helper_fail(GRADCMP_ERROR_LIMIT, "\"%.100s...\": a path of more than %d bytes",
-                    walk->folder[0] == '\0' ? name : walk->folder, GCMP_H5_MAX_PATH);
-        return NULL;
-    }
-    char *path = malloc(bytes);
-    if (path == NULL) {
+    char *path;
+    if (asprintf(&path, "%s%s%s", walk->folder, walk->folder[0] == '\0' ? "" : "/", name) < 0) {
         (void)fail_memory();
         return NULL;
     }
-    snprintf(path, bytes, "%s%s%s", walk->folder, walk->folder[0] == '\0' ? "" : "/", name);
+    if (strlen(path) > GCMP_H5_MAX_PATH) {
+        helper_fail(GRADCMP_ERROR_LIMIT, "\"%.100s...\": a path of more than %d bytes", path,
+                    GCMP_H5_MAX_PATH);
+        free(path);
+        return NULL;
+    }
     return path;
 }
 
