@@ -11,15 +11,9 @@
 #include "formats/zarr.h"
 
 static const struct gradcmp_format *const formats[] = {
-    &gcmp_format_torch_dist,
-    &gcmp_format_deepspeed,
-    &gcmp_format_megatron_legacy,
-    &gcmp_format_megatron_wgrads,
-    &gcmp_format_zarr,
-    &gcmp_format_torch_save,
-    &gcmp_format_safetensors,
-    &gcmp_format_hdf5,
-    NULL,
+    &gcmp_format_torch_dist,      &gcmp_format_deepspeed, &gcmp_format_megatron_legacy,
+    &gcmp_format_megatron_wgrads, &gcmp_format_zarr,      &gcmp_format_torch_save,
+    &gcmp_format_safetensors,     &gcmp_format_hdf5,      NULL,
 };
 
 const struct gradcmp_format *const *gcmp_formats(void) {

@@ -8,10 +8,10 @@
 #include "cli/suggest.h"
 
 static void show_sizes(void) {
-    static const char *const texts[] = {"1",    "1b",   "2k",   "2K",       "2KiB",  "2kib",
-                                        "2kB",  "2KB",  "3MiB", "3MB",      "3M",    "4GiB",
-                                        "4GB",  "5TiB", "5TB",  "16777216TiB", "1iB", "1Mi",
-                                        "1 MiB", "-1",  "+1",   "1.5GiB",   "",      "MiB"};
+    static const char *const texts[] = {"1",     "1b",   "2k",   "2K",          "2KiB", "2kib",
+                                        "2kB",   "2KB",  "3MiB", "3MB",         "3M",   "4GiB",
+                                        "4GB",   "5TiB", "5TB",  "16777216TiB", "1iB",  "1Mi",
+                                        "1 MiB", "-1",   "+1",   "1.5GiB",      "",     "MiB"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         uint64_t bytes = 7;
         if (cli_parse_size(texts[i], &bytes)) {
@@ -23,8 +23,8 @@ static void show_sizes(void) {
 }
 
 static void show_counts(void) {
-    static const char *const texts[] = {"0", "00", "18446744073709551615", "18446744073709551616",
-                                        "1x", " 1", ""};
+    static const char *const texts[] = {
+        "0", "00", "18446744073709551615", "18446744073709551616", "1x", " 1", ""};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         uint64_t count = 7;
         bool is_one = cli_parse_count(texts[i], &count);
@@ -34,9 +34,9 @@ static void show_counts(void) {
 
 static void show_suggestions(void) {
     static const char *const known[] = {"ls", "check", "compare", "extract", "json", "k", "C"};
-    static const char *const words[] = {"sl",   "l",     "chekc", "copmare", "comparison", "jsno",
-                                        "json", "x",     "",      "extrat",  "xtrct",
-                                        "a_word_that_is_longer_than_any_known_one"};
+    static const char *const words[] = {
+        "sl",   "l", "chekc", "copmare", "comparison", "jsno",
+        "json", "x", "",      "extrat",  "xtrct",      "a_word_that_is_longer_than_any_known_one"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         struct cli_suggestion suggestion = {words[i], NULL, 0};
         for (size_t j = 0; j < sizeof known / sizeof known[0]; j++) {

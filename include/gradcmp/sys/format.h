@@ -19,9 +19,9 @@ struct gradcmp_extent {
     uint64_t shape[GRADCMP_MAX_NDIM];
     int64_t stride[GRADCMP_MAX_NDIM]; /* elements of the record per step */
     int64_t offset_elems;             /* record element of the tensor's first element */
-    void *decoded; /* malloced bytes of the record where it had to be decoded, else NULL;
-                      offset_bytes then counts from its start. The caller frees it. */
-    int decoded_fd; /* the same in a file without a name, where there are many; only if */
+    void *decoded;           /* malloced bytes of the record where it had to be decoded, else NULL;
+                                offset_bytes then counts from its start. The caller frees it. */
+    int decoded_fd;          /* the same in a file without a name, where there are many; only if */
     uint8_t decoded_in_file; /* nonzero. The caller closes it. */
 };
 
