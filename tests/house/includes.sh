@@ -18,6 +18,7 @@ unshard              unshard/ base/ gradcmp/
 bounds               bounds/ base/ gradcmp/
 gpu                  gpu/ base/ gradcmp/ kernels/lane
 src/cli              cli/ gradcmp/gradcmp.h
+src/h5helper         h5helper/ formats/hdf5_wire.h base/ gradcmp/
 '
 
 # shellcheck disable=SC2016  # awk.s own dollars
