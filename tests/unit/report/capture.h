@@ -16,8 +16,9 @@
 
 struct capture {
     struct gcmp_text text;
-    size_t calls, largest_bytes;
+    size_t calls, largest_bytes, total_bytes;
     size_t fail_from_call; /* 0: never; n: call n and later fail */
+    bool only_counts;      /* the text is not kept */
 };
 
 static inline int capture_write(void *user, const char *bytes, size_t length_bytes) {
@@ -29,7 +30,10 @@ static inline int capture_write(void *user, const char *bytes, size_t length_byt
     if (length_bytes > capture->largest_bytes) {
         capture->largest_bytes = length_bytes;
     }
-    gcmp_text_add_bytes(&capture->text, bytes, length_bytes);
+    capture->total_bytes += length_bytes;
+    if (!capture->only_counts) {
+        gcmp_text_add_bytes(&capture->text, bytes, length_bytes);
+    }
     return 0;
 }
 
