@@ -129,12 +129,11 @@ const char *gcmp_cause_factor_text(double factor, struct gcmp_arena *arena) {
     return gcmp_arena_format(arena, "%.4g times the baseline", factor);
 }
 
-static enum gradcmp_status say(struct gcmp_arena *arena, struct gradcmp_cause *out,
-                               struct gradcmp_cause cause, struct gradcmp_error *error) {
+static enum gradcmp_status claim(struct gradcmp_cause *out, struct gradcmp_cause cause,
+                                 struct gradcmp_error *error) {
     if (cause.text == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    (void)arena;
     *out = cause;
     return GRADCMP_OK;
 }
@@ -173,7 +172,43 @@ static enum gradcmp_status derive_factor(const struct gradcmp_parameter_report *
     } else {
         cause.text = gcmp_cause_factor_text(factor, arena);
     }
-    return say(arena, out, cause, error);
+    return claim(out, cause, error);
+}
+
+static enum gradcmp_status derive_nonfinite(const struct gradcmp_parameter_report *parameter,
+                                            struct gcmp_arena *arena, struct gradcmp_cause *out,
+                                            struct gradcmp_error *error) {
+    const struct gradcmp_tally *tally = &parameter->tally;
+    struct gradcmp_cause cause = {gcmp_cause_name(GCMP_CAUSE_NONFINITE), NAN, NAN, NULL};
+    cause.text = gcmp_arena_format(
+        arena, "NaN or Inf in %llu of %llu elements of the candidate, %llu of the baseline",
+        (unsigned long long)tally->nonfinite_b, (unsigned long long)tally->elems,
+        (unsigned long long)tally->nonfinite_a);
+    return claim(out, cause, error);
+}
+
+static enum gradcmp_status derive_zero(const struct gradcmp_parameter_report *parameter,
+                                       struct gcmp_arena *arena, struct gradcmp_cause *out,
+                                       struct gradcmp_error *error) {
+    bool zero_b = parameter->tally.max_b == 0.0;
+    struct gradcmp_cause cause = {gcmp_cause_name(GCMP_CAUSE_ZERO), zero_b ? 0.0 : NAN,
+                                  zero_b ? 0.0 : NAN, NULL};
+    cause.text =
+        gcmp_arena_format(arena, "all zero in the %s alone", zero_b ? "candidate" : "baseline");
+    return claim(out, cause, error);
+}
+
+static enum gradcmp_status derive_cast(const struct gradcmp_parameter_report *parameter,
+                                       struct gcmp_arena *arena, struct gradcmp_cause *out,
+                                       struct gradcmp_error *error) {
+    enum gradcmp_dtype a = (enum gradcmp_dtype)parameter->dtype_a;
+    enum gradcmp_dtype b = (enum gradcmp_dtype)parameter->dtype_b;
+    bool narrower_b = gcmp_dtype_precision(b) < gcmp_dtype_precision(a);
+    struct gradcmp_cause cause = {gcmp_cause_name(GCMP_CAUSE_CAST), NAN, 0.0, NULL};
+    cause.text = gcmp_arena_format(arena, "the %s is the other side rounded to %s",
+                                   narrower_b ? "candidate" : "baseline",
+                                   gradcmp_dtype_name(narrower_b ? b : a));
+    return claim(out, cause, error);
 }
 
 enum gradcmp_status gcmp_cause_derive(const struct gradcmp_parameter_report *parameter,
@@ -181,39 +216,18 @@ enum gradcmp_status gcmp_cause_derive(const struct gradcmp_parameter_report *par
                                       struct gradcmp_cause *out, struct gradcmp_error *error) {
     const struct gradcmp_tally *tally = &parameter->tally;
     *out = (struct gradcmp_cause){NULL, NAN, NAN, NULL};
-    struct gradcmp_cause cause = {NULL, NAN, NAN, NULL};
-    if (!gcmp_is_comparable(parameter)) {
+    if (!gcmp_is_comparable(parameter) || !gcmp_cause_is_wanted(parameter->verdict) ||
+        parameter->copies_conflict) {
         return GRADCMP_OK;
     }
     if (parameter->verdict == GRADCMP_VERDICT_NONFINITE) {
-        cause.kind = gcmp_cause_name(GCMP_CAUSE_NONFINITE);
-        cause.text = gcmp_arena_format(
-            arena, "NaN or Inf in %llu of %llu elements of the candidate, %llu of the baseline",
-            (unsigned long long)tally->nonfinite_b, (unsigned long long)tally->elems,
-            (unsigned long long)tally->nonfinite_a);
-        return say(arena, out, cause, error);
-    }
-    if (!gcmp_cause_is_wanted(parameter->verdict) || parameter->copies_conflict) {
-        return GRADCMP_OK;
+        return derive_nonfinite(parameter, arena, out, error);
     }
     if ((tally->max_a == 0.0) != (tally->max_b == 0.0)) {
-        cause.kind = gcmp_cause_name(GCMP_CAUSE_ZERO);
-        cause.factor = tally->max_b == 0.0 ? 0.0 : NAN;
-        cause.text = gcmp_arena_format(arena, "all zero in the %s alone",
-                                       tally->max_b == 0.0 ? "candidate" : "baseline");
-        cause.residual = tally->max_b == 0.0 ? 0.0 : NAN;
-        return say(arena, out, cause, error);
+        return derive_zero(parameter, arena, out, error);
     }
     if (is_cast(parameter)) {
-        bool narrower_b = gcmp_dtype_precision((enum gradcmp_dtype)parameter->dtype_b) <
-                          gcmp_dtype_precision((enum gradcmp_dtype)parameter->dtype_a);
-        cause.kind = gcmp_cause_name(GCMP_CAUSE_CAST);
-        cause.residual = 0.0;
-        cause.text = gcmp_arena_format(arena, "the %s is the other side rounded to %s",
-                                       narrower_b ? "candidate" : "baseline",
-                                       gradcmp_dtype_name((enum gradcmp_dtype)(
-                                           narrower_b ? parameter->dtype_b : parameter->dtype_a)));
-        return say(arena, out, cause, error);
+        return derive_cast(parameter, arena, out, error);
     }
     return isfinite(parameter->alpha) && parameter->alpha != 0.0
                ? derive_factor(parameter, common, arena, out, error)

@@ -104,21 +104,20 @@ static const char *describe_shard(const struct gcmp_search_scene *scene,
                              parts, search->shard_count, parts == 1 ? "s" : "", rank, file);
 }
 
-/* The shards of the report, and the claim of one of them. */
-static enum gradcmp_status claim_shards(struct gcmp_search *search,
-                                        const struct gcmp_search_scene *scene,
-                                        struct gradcmp_error *error) {
+/* The shards of the report. */
+static enum gradcmp_status list_shards(const struct gcmp_search *search,
+                                       const struct gcmp_search_scene *scene,
+                                       const struct gradcmp_tally *tallies,
+                                       struct gradcmp_error *error) {
     struct gradcmp_parameter_report *report = gcmp_search_report(search, scene);
     struct gcmp_arena *arena = scene->comparison->report->arena;
     const struct gradcmp_catalogue *catalogue = gcmp_search_catalogue_b(scene);
     size_t count = search->shard_count, ndim = search->b->ndim;
     struct gradcmp_shard *shards = gcmp_arena_alloc(arena, count, sizeof *shards);
     uint64_t *dims = gcmp_arena_alloc(arena, 2 * ndim * count, sizeof *dims);
-    uint64_t *writers = gcmp_arena_alloc(scene->scratch, count, sizeof *writers);
-    if (shards == NULL || dims == NULL || writers == NULL) {
+    if (shards == NULL || dims == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    const struct gradcmp_tally *tallies = scene->probes->tallies + search->first_shard;
     for (size_t i = 0; i < count; i++) {
         const struct gradcmp_slab *slab = &search->b->slabs[i];
         uint64_t *start = dims + 2 * ndim * i, *extent = start + ndim;
@@ -127,10 +126,27 @@ static enum gradcmp_status claim_shards(struct gcmp_search *search,
         shards[i] = (struct gradcmp_shard){
             gcmp_dir_file_name(catalogue->dir, catalogue->sources[slab->source].file), slab->coords,
             start, extent, gcmp_cause_residual(&tallies[i], search->common)};
-        writers[i] = writer_of(scene, slab);
     }
     report->shards = shards;
     report->shard_count = count;
+    return GRADCMP_OK;
+}
+
+/* List the shards, and claim one of them where it is to blame. */
+static enum gradcmp_status claim_shards(struct gcmp_search *search,
+                                        const struct gcmp_search_scene *scene,
+                                        struct gradcmp_error *error) {
+    const struct gradcmp_parameter_report *report = gcmp_search_report(search, scene);
+    const struct gradcmp_tally *tallies = scene->probes->tallies + search->first_shard;
+    size_t count = search->shard_count;
+    uint64_t *writers = gcmp_arena_alloc(scene->scratch, count, sizeof *writers);
+    if (writers == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        writers[i] = writer_of(scene, &search->b->slabs[i]);
+    }
+    GCMP_TRY(list_shards(search, scene, tallies, error));
     struct gcmp_shard_set set = {
         tallies, writers, count, report->bound, difference_before(report), search->common};
     uint64_t writer;
