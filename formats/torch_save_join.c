@@ -183,7 +183,11 @@ static enum gradcmp_status solve(const struct join *join, struct gcmp_ids_weight
         return keep_numbers(join);
     }
     collect_shapes(join, entries);
-    GCMP_TRY(gcmp_ids_solve(&ids, join->error));
+    enum gradcmp_status status = gcmp_ids_solve(&ids, join->error);
+    if (status != GRADCMP_OK) {
+        gcmp_error_add_path(join->error, gcmp_dir_path(set->catalogue->dir));
+        return status;
+    }
     for (size_t i = 0; i < set->entry_count; i++) {
         size_t weight = entries[i].weight;
         set->entries[i].name = weight == SIZE_MAX ? NULL : weights[weight].name;
