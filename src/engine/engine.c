@@ -12,6 +12,7 @@
 enum {
     DEFAULT_BUFFER_BYTES = 48 * 1024 * 1024,
     MOST_THREADS = 1024,
+    MOST_READERS = 16,                            /* beyond those that tally */
     BUFFERS = 3,                                  /* of a thread: a, b, staging */
     LEAST_BUFFER_BYTES = 8 * GRADCMP_BLOCK_ELEMS, /* a block of the widest type that is tallied */
     PROGRESS_NS = 50 * 1000 * 1000
@@ -68,16 +69,43 @@ static void report_if_due(struct gcmp_run *run, uint64_t *next_ns) {
     }
 }
 
-/* Work on the calling thread, which alone calls back, then wait for the others. */
-static void work_and_report(struct gcmp_worker *worker) {
-    struct gcmp_run *run = worker->run;
-    struct gcmp_unit unit;
-    uint64_t next_ns = 0;
-    report_if_due(run, &next_ns);
-    while (gcmp_run_take(run, &unit)) {
-        gcmp_worker_process(worker, &unit);
-        report_if_due(run, &next_ns);
+/* The threads of a run; the first worker is the calling thread's. */
+struct crew {
+    struct gcmp_run *run;
+    struct gcmp_worker *workers; /* `room` entries */
+    pthread_t *threads;
+    unsigned count, room;
+};
+
+/* Start one more thread; false where it cannot be had: fewer are slower, not wrong. */
+static bool add_thread(struct crew *crew) {
+    struct gcmp_run *run = crew->run;
+    struct gcmp_worker *worker = &crew->workers[crew->count];
+    pthread_mutex_lock(&run->lock);
+    run->workers++;
+    pthread_mutex_unlock(&run->lock);
+    if (gcmp_worker_make(worker, run) &&
+        pthread_create(&crew->threads[crew->count], NULL, work, worker) == 0) {
+        crew->count++;
+        return true;
     }
+    gcmp_worker_free(worker);
+    pthread_mutex_lock(&run->lock);
+    run->workers--;
+    pthread_mutex_unlock(&run->lock);
+    return false;
+}
+
+/* Where reads block, one more thread reads ahead while others wait or tally. */
+static void add_reader_if_due(struct crew *crew) {
+    if (gcmp_run_reads_block(crew->run) && crew->count < crew->room && !add_thread(crew)) {
+        crew->room = crew->count;
+    }
+}
+
+/* Wait for the other threads. */
+static void await_others(struct crew *crew, uint64_t *next_ns) {
+    struct gcmp_run *run = crew->run;
     pthread_mutex_lock(&run->lock);
     while (run->workers > 0) {
         struct timespec until;
@@ -87,77 +115,69 @@ static void work_and_report(struct gcmp_worker *worker) {
         until.tv_nsec %= 1000000000;
         if (pthread_cond_timedwait(&run->changed, &run->lock, &until) == ETIMEDOUT) {
             pthread_mutex_unlock(&run->lock);
-            report_if_due(run, &next_ns);
+            report_if_due(run, next_ns);
             pthread_mutex_lock(&run->lock);
         }
     }
     pthread_mutex_unlock(&run->lock);
 }
 
-/* Start the other threads, as many as can be had: fewer are slower, not wrong. */
-static unsigned start_threads(struct gcmp_run *run, pthread_t *threads, struct gcmp_worker *workers,
-                              unsigned count) {
-    unsigned started = 0;
-    for (unsigned i = 0; i < count; i++) {
-        struct gcmp_worker *worker = &workers[started];
-        pthread_mutex_lock(&run->lock);
-        run->workers++;
-        pthread_mutex_unlock(&run->lock);
-        if (gcmp_worker_make(worker, run) &&
-            pthread_create(&threads[started], NULL, work, worker) == 0) {
-            started++;
-            continue;
-        }
-        gcmp_worker_free(worker);
-        pthread_mutex_lock(&run->lock);
-        run->workers--;
-        pthread_mutex_unlock(&run->lock);
-        break;
+/* Work on the calling thread, which alone calls back and starts others. */
+static void lead(struct crew *crew) {
+    struct gcmp_unit unit;
+    uint64_t next_ns = 0;
+    report_if_due(crew->run, &next_ns);
+    while (crew->count < crew->run->threads && add_thread(crew)) {
     }
-    return started;
+    while (gcmp_run_take(crew->run, &unit)) {
+        gcmp_worker_process(&crew->workers[0], &unit);
+        report_if_due(crew->run, &next_ns);
+        add_reader_if_due(crew);
+    }
+    await_others(crew, &next_ns);
 }
 
 /* --- the run --- */
 
 /* Choose threads and the size of their buffers. No more threads than there is work for; fewer where
- * the buffers' bound says so. */
-static unsigned size_run(struct gcmp_run *run, const struct gcmp_engine_options *options) {
+ * the buffers' bound says so, readers first. */
+static void size_run(struct gcmp_run *run, const struct gcmp_engine_options *options) {
     unsigned threads = options->threads == 0 ? gcmp_engine_default_threads() : options->threads;
     uint64_t total = options->buffer_bytes == 0 ? DEFAULT_BUFFER_BYTES : options->buffer_bytes;
-    uint64_t most = total / (BUFFERS * LEAST_BUFFER_BYTES);
     uint64_t units = run->job_count + run->bytes_total / LEAST_BUFFER_BYTES;
+    uint64_t most = total / (BUFFERS * LEAST_BUFFER_BYTES);
+    most = most < units ? most : units;
+    most = most < 1 ? 1 : most;
     threads = threads < MOST_THREADS ? threads : MOST_THREADS;
-    threads = threads < most ? threads : (unsigned)most;
-    threads = threads < units ? threads : (unsigned)units;
-    threads = threads == 0 ? 1 : threads;
-    uint64_t each = total / threads / BUFFERS / LEAST_BUFFER_BYTES * LEAST_BUFFER_BYTES;
+    run->threads = threads < most ? threads : (unsigned)most;
+    unsigned readers = run->threads < MOST_READERS ? run->threads + 2 : MOST_READERS;
+    run->readers = readers < most - run->threads ? readers : (unsigned)most - run->threads;
+    uint64_t each = total / (run->threads + run->readers) / BUFFERS;
+    each = each / LEAST_BUFFER_BYTES * LEAST_BUFFER_BYTES;
     run->buffer_bytes = each < LEAST_BUFFER_BYTES ? LEAST_BUFFER_BYTES : (size_t)each;
-    return threads;
 }
 
-/* Run with `count` threads, this one among them. */
-static enum gradcmp_status run_threads(struct gcmp_run *run, unsigned count,
-                                       struct gradcmp_error *error) {
-    struct gcmp_worker *workers = calloc(count, sizeof *workers);
-    pthread_t *threads = calloc(count, sizeof *threads);
+static enum gradcmp_status run_threads(struct gcmp_run *run, struct gradcmp_error *error) {
+    struct crew crew = {.run = run, .room = run->threads + run->readers};
+    crew.workers = calloc(crew.room, sizeof *crew.workers);
+    crew.threads = calloc(crew.room, sizeof *crew.threads);
     enum gradcmp_status status = GRADCMP_OK;
-    if (workers == NULL || threads == NULL || !gcmp_worker_make(&workers[0], run)) {
+    if (crew.workers == NULL || crew.threads == NULL ||
+        !gcmp_worker_make(&crew.workers[crew.count++], run)) {
         status = gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
                                 "out of memory for buffers");
     } else {
-        unsigned started = start_threads(run, threads, workers + 1, count - 1);
-        work_and_report(&workers[0]);
-        for (unsigned i = 0; i < started; i++) {
-            pthread_join(threads[i], NULL);
-            gcmp_worker_free(&workers[1 + i]);
+        lead(&crew);
+        for (unsigned i = 1; i < crew.count; i++) {
+            pthread_join(crew.threads[i], NULL);
         }
-        gcmp_worker_refine_faults(&workers[0]);
+        gcmp_worker_refine_faults(&crew.workers[0]);
     }
-    if (workers != NULL) {
-        gcmp_worker_free(&workers[0]);
+    for (unsigned i = 0; i < crew.count; i++) {
+        gcmp_worker_free(&crew.workers[i]);
     }
-    free(workers);
-    free(threads);
+    free(crew.workers);
+    free(crew.threads);
     return status;
 }
 
@@ -198,7 +218,8 @@ enum gradcmp_status gcmp_engine_run(struct gcmp_job *jobs, size_t job_count,
     set_arithmetic();
     enum gradcmp_status status = gcmp_run_make(&run, options, owner_count, error);
     if (status == GRADCMP_OK) {
-        status = run_threads(&run, size_run(&run, options), error);
+        size_run(&run, options);
+        status = run_threads(&run, error);
     }
     if (status == GRADCMP_OK) {
         status = conclude(&run, errors, error);

@@ -280,6 +280,37 @@ void gcmp_run_end_turn(struct gcmp_run *run) {
     pthread_mutex_unlock(&run->lock);
 }
 
+void gcmp_run_begin_tally(struct gcmp_run *run) {
+    pthread_mutex_lock(&run->lock);
+    while (run->tallying >= run->threads) {
+        pthread_cond_wait(&run->changed, &run->lock);
+    }
+    run->tallying++;
+    pthread_mutex_unlock(&run->lock);
+}
+
+void gcmp_run_end_tally(struct gcmp_run *run) {
+    pthread_mutex_lock(&run->lock);
+    if (run->tallying-- == run->threads) {
+        pthread_cond_broadcast(&run->changed);
+    }
+    pthread_mutex_unlock(&run->lock);
+}
+
+void gcmp_run_say_reads_block(struct gcmp_run *run) {
+    pthread_mutex_lock(&run->lock);
+    run->reads_block = true;
+    pthread_mutex_unlock(&run->lock);
+}
+
+bool gcmp_run_reads_block(struct gcmp_run *run) {
+    pthread_mutex_lock(&run->lock);
+    bool said = run->reads_block;
+    run->reads_block = false;
+    pthread_mutex_unlock(&run->lock);
+    return said;
+}
+
 /* End a use; a record that is not used any more is checked, in the name of the last job that was to
  * use it, whichever ends last. */
 static void end_use(void *user, uint32_t source) {

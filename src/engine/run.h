@@ -36,6 +36,8 @@ struct gcmp_run {
     const struct gradcmp_catalogue **catalogues;
     size_t table_count;
     size_t buffer_bytes; /* of each of a thread's three buffers */
+    unsigned threads;    /* that may tally at one time */
+    unsigned readers;    /* further threads that may be started where reads block */
     struct gcmp_faults faults;
     gradcmp_progress_fn progress;
     void *progress_user;
@@ -49,7 +51,9 @@ struct gcmp_run {
     struct gcmp_task *tasks; /* all that are under way */
     uint64_t next_ticket, turn;
     uint64_t bytes_done;
-    unsigned workers; /* threads still at work */
+    unsigned workers;  /* threads still at work */
+    unsigned tallying; /* of them, those that tally */
+    bool reads_block;  /* a thread waited for much of its last reads */
     bool stop;
     struct gradcmp_error fatal; /* with stop */
 };
@@ -86,11 +90,22 @@ void gcmp_run_stop(struct gcmp_run *run, const struct gradcmp_error *error);
 void gcmp_run_await_turn(struct gcmp_run *run, const struct gcmp_unit *unit);
 void gcmp_run_end_turn(struct gcmp_run *run);
 
+/* Wait until fewer than run->threads threads tally; end it. Threads beyond that number are there to
+ * read ahead. */
+void gcmp_run_begin_tally(struct gcmp_run *run);
+void gcmp_run_end_tally(struct gcmp_run *run);
+
+/* Say that reads keep threads waiting; tell whether this was said since the last call. */
+void gcmp_run_say_reads_block(struct gcmp_run *run);
+bool gcmp_run_reads_block(struct gcmp_run *run);
+
 /* A thread's buffers, and what it does with them. */
 struct gcmp_worker {
     struct gcmp_run *run;
     unsigned char *a, *b;
     struct gcmp_staging staging;
+    unsigned units; /* processed so far */
+    bool timed;     /* the reads of the unit at hand are timed */
 };
 
 /* False without memory. */

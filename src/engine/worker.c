@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include "base/dtype.h"
 #include "kernels/convert.h"
@@ -36,6 +38,55 @@ static bool is_live(const struct gcmp_worker *worker, const struct gcmp_unit *un
                               place);
 }
 
+/* --- waiting --- */
+
+/* One unit in this many is timed. */
+enum { TIMED_UNITS = 8 };
+
+/* Time that passed for a thread, time that it ran, and how often it gave its processor up. */
+struct times {
+    int64_t passed_ns, ran_ns;
+    long waits;
+};
+
+static int64_t clock_ns(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static struct times times_now(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    struct times now = {clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_THREAD_CPUTIME_ID),
+                        usage.ru_nvcsw};
+    return now;
+}
+
+/* Tell whether a quarter of the time since `start` was spent waiting. A thread whose processor was
+ * taken away waits too, but did not give it up. */
+static bool has_waited(const struct times *start) {
+    struct times now = times_now();
+    int64_t passed = now.passed_ns - start->passed_ns, ran = now.ran_ns - start->ran_ns;
+    return now.waits > start->waits && passed - ran > passed / 4;
+}
+
+/* Gather; say so where that means waiting. */
+static enum gradcmp_status timed_gather(const struct gcmp_worker *worker,
+                                        const struct gcmp_want *want, struct gradcmp_error *error) {
+    if (!worker->timed) {
+        return gcmp_gather(want, error);
+    }
+    struct times start = times_now();
+    enum gradcmp_status status = gcmp_gather(want, error);
+    if (has_waited(&start)) {
+        gcmp_run_say_reads_block(worker->run);
+    }
+    return status;
+}
+
+/* --- gathering and tallying --- */
+
 /* Gather a side of a unit; a fault is recorded. Scaled values become float64: narrower ones are
  * gathered at the buffer's end and widened from there. */
 static bool gather(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
@@ -47,7 +98,7 @@ static bool gather(const struct gcmp_worker *worker, const struct gcmp_unit *uni
     struct gcmp_want want = {plan, unit->first, (size_t)unit->elems, at, &worker->staging};
     struct gcmp_fault fault = {
         .place = {task->index, unit->first}, .side = side, .elems = unit->elems};
-    enum gradcmp_status status = gcmp_gather(&want, &fault.error);
+    enum gradcmp_status status = timed_gather(worker, &want, &fault.error);
     if (status == GRADCMP_ERROR_MEMORY) {
         gcmp_run_stop(worker->run, &fault.error);
     } else if (status != GRADCMP_OK) {
@@ -68,8 +119,10 @@ static void tally(const struct gcmp_worker *worker, const struct gcmp_unit *unit
     struct gradcmp_tally root;
     memset(&root, 0, sizeof root);
     if (gcmp_dtype_is_float(dtype_a) && gcmp_dtype_is_float(dtype_b)) {
+        gcmp_run_begin_tally(worker->run);
         gcmp_tally_span(worker->run->kernel, worker->a, dtype_a, other, dtype_b, unit->elems,
                         &root);
+        gcmp_run_end_tally(worker->run);
         gcmp_tally_shift(&root, unit->first);
     } else {
         root.elems = unit->elems;
@@ -100,6 +153,7 @@ static void deliver(const struct gcmp_worker *worker, const struct gcmp_unit *un
 
 void gcmp_worker_process(struct gcmp_worker *worker, const struct gcmp_unit *unit) {
     const struct gcmp_job *job = unit->task->job;
+    worker->timed = worker->units++ % TIMED_UNITS == 0;
     bool wanted = job->b_count == 0 || job->sink != NULL;
     for (size_t side = 1; side <= job->b_count && !wanted; side++) {
         wanted = is_live(worker, unit, side);

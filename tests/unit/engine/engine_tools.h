@@ -3,6 +3,8 @@
 #ifndef GCMP_ENGINE_TOOLS_H
 #define GCMP_ENGINE_TOOLS_H
 
+#include <pthread.h>
+
 #include "kernels/kernel_tools.h"
 #include "temp_tools.h"
 
@@ -22,6 +24,8 @@ struct world {
     struct gradcmp_extent extents[WORLD_SOURCES]; /* of ITEM sources */
     enum gradcmp_status resolve_fails[WORLD_SOURCES];
     unsigned resolve_calls[WORLD_SOURCES];
+    pthread_t resolvers[WORLD_SOURCES]; /* the thread of the last call */
+    useconds_t resolve_takes_us;
     char *temp, *name;
     unsigned char *bytes; /* of the file to be */
     size_t length_bytes;
@@ -34,6 +38,8 @@ static inline enum gradcmp_status world_resolve(const struct gradcmp_catalogue *
                                                 struct gradcmp_error *error) {
     struct world *world = (struct world *)(void *)catalogue; /* its first member */
     __atomic_fetch_add(&world->resolve_calls[source], 1, __ATOMIC_RELAXED);
+    world->resolvers[source] = pthread_self();
+    usleep(world->resolve_takes_us);
     if (world->resolve_fails[source] != GRADCMP_OK) {
         return gcmp_error_set(error, world->resolve_fails[source], NULL,
                               world->sources[source].offset_bytes, "item %u is not readable",

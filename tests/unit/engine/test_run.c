@@ -185,6 +185,40 @@ static void test_progress__can_cancel(void **state) {
     stage_free(stage);
 }
 
+/* --- reading ahead --- */
+
+/* Count the threads that a run with one thread reads with. */
+static size_t count_readers(char *temp, useconds_t resolve_takes_us) {
+    struct world *world = world_make(temp, "slow", 1);
+    uint64_t count = 40 * 16384, parts = 40;
+    struct tensor tensor = tensor_make(GRADCMP_DTYPE_FLOAT64, 1, &count);
+    fill_elems(tensor.elems, GRADCMP_DTYPE_FLOAT64, count, FILL_GRADIENTS, 1);
+    store_grid(world, &tensor, &parts, STORE_ITEM, 0);
+    world_open(world);
+    world->resolve_takes_us = resolve_takes_us;
+    struct gradcmp_tally found, expected = span_of(&tensor, 0, &tensor, 0, count);
+    struct gradcmp_error errors[1], error;
+    struct gcmp_job job = {.a = side_of(world, &tensor, 0), .elems = count, .tallies = &found};
+    struct gcmp_engine_options options = {.threads = 1};
+    assert_int_equal(gcmp_engine_run(&job, 1, &options, errors, 1, &error), GRADCMP_OK);
+    assert_same_tally(&found, &expected);
+    size_t readers = 0;
+    for (size_t i = 0; i < parts; i++) {
+        bool seen = false;
+        for (size_t k = 0; k < i; k++) {
+            seen = seen || pthread_equal(world->resolvers[k], world->resolvers[i]);
+        }
+        readers += !seen;
+    }
+    free(tensor.elems);
+    world_free(world);
+    return readers;
+}
+
+static void test_readers__are_added_where_reads_block(void **state) {
+    assert_true(count_readers(*state, 20000) > 1);
+}
+
 /* --- the caller's state --- */
 
 static void test_arithmetic__does_not_depend_on_the_callers_mode(void **state) {
@@ -252,6 +286,7 @@ int main(void) {
         TEMP_TEST(test_sink__can_stop_the_run),
         TEMP_TEST(test_progress__ends_with_all_bytes),
         TEMP_TEST(test_progress__can_cancel),
+        TEMP_TEST(test_readers__are_added_where_reads_block),
         TEMP_TEST(test_arithmetic__does_not_depend_on_the_callers_mode),
         TEMP_TEST(test_run__no_jobs_and_empty_jobs),
         cmocka_unit_test(test_default_threads__follow_the_affinity_mask),
