@@ -15,7 +15,9 @@
 #include "base/cursor.h"
 #include "base/dtype.h"
 #include "base/text.h"
+#include "formats/dcp_item.h"
 #include "formats/dcp_metadata.h"
+#include "formats/dcp_safetensors.h"
 #include "formats/megatron_args.h"
 #include "formats/torch_file.h"
 
@@ -139,34 +141,6 @@ static enum gradcmp_status read_metadata(struct gradcmp_catalogue *catalogue, bo
     return gcmp_dcp_read_metadata(catalogue, names, 1, megatron, error);
 }
 
-/* With serialization_format=SAFETENSORS a shard holds one safetensors image instead of items. Look
- * at the first tensor's bytes, so that this is said at once and not of every tensor. */
-static enum gradcmp_status check_items(const struct gradcmp_catalogue *catalogue,
-                                       struct gradcmp_error *error) {
-    const struct gradcmp_source *source = NULL;
-    for (size_t i = 0; i < catalogue->source_count && source == NULL; i++) {
-        if (catalogue->stored[catalogue->sources[i].stored].dtype != GRADCMP_DTYPE_NONE) {
-            source = &catalogue->sources[i];
-        }
-    }
-    unsigned char bytes[9];
-    uint64_t header;
-    if (source == NULL ||
-        gcmp_dir_file_bytes(catalogue->dir, source->file) - source->offset_bytes < sizeof bytes) {
-        return GRADCMP_OK;
-    }
-    GCMP_TRY(gcmp_dir_read(catalogue->dir, source->file, source->offset_bytes, bytes, sizeof bytes,
-                           error));
-    struct gcmp_cursor cursor = gcmp_cursor_make(bytes, sizeof bytes, source->offset_bytes);
-    if (gcmp_read_u64le(&cursor, &header) && header < UINT32_MAX && bytes[8] == '{') {
-        GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED,
-                     gcmp_dir_file_path(catalogue->dir, source->file), source->offset_bytes,
-                     "shards in safetensors form (serialization_format=SAFETENSORS) are not read "
-                     "by this version");
-    }
-    return GRADCMP_OK;
-}
-
 /* Where nothing else says it, the folder's name does: iter_0000005. */
 static int64_t iteration_of_folder(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -183,7 +157,7 @@ static enum gradcmp_status open_catalogue(struct gradcmp_catalogue *catalogue,
     GCMP_TRY(gcmp_megatron_read_common(catalogue, &common, error));
     megatron = megatron || common;
     GCMP_TRY(read_metadata(catalogue, &megatron, error));
-    GCMP_TRY(check_items(catalogue, error));
+    GCMP_TRY(gcmp_dcp_place_safetensors(catalogue, error));
     catalogue->writer = megatron ? "megatron-core" : "torch";
     catalogue->is_ordered = !megatron;
     if (catalogue->iteration < 0) {
@@ -225,20 +199,36 @@ static enum gradcmp_status check_extent(const struct gradcmp_catalogue *catalogu
     return status;
 }
 
+static enum gradcmp_status read_item(const struct gradcmp_catalogue *catalogue,
+                                     const struct gradcmp_source *source,
+                                     const struct gcmp_dcp_item *item, struct gradcmp_extent *out,
+                                     struct gradcmp_error *error) {
+    if (!gcmp_torch_is_tensor(item->torch.root)) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, gcmp_dir_file_path(catalogue->dir, source->file),
+                     source->offset_bytes, "item of \"%.160s\": expected a tensor, found %s",
+                     catalogue->stored[source->stored].key, gcmp_node_kind_name(item->torch.root));
+    }
+    GCMP_TRY(gcmp_dcp_item_tensor(catalogue, source, item, out, error));
+    return check_extent(catalogue, source, out, error);
+}
+
 static enum gradcmp_status resolve_item(const struct gradcmp_catalogue *catalogue,
                                         const struct gradcmp_source *source,
                                         struct gcmp_arena *arena, struct gradcmp_extent *out,
                                         struct gradcmp_error *error) {
-    struct gcmp_torch_file torch;
-    GCMP_TRY(gcmp_torch_open(catalogue->dir, source->file, source->offset_bytes,
-                             source->length_bytes, arena, &torch, error));
-    if (!gcmp_torch_is_tensor(torch.root)) {
-        GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, gcmp_dir_file_path(catalogue->dir, source->file),
-                     source->offset_bytes, "item of \"%.160s\": expected a tensor, found %s",
-                     catalogue->stored[source->stored].key, gcmp_node_kind_name(torch.root));
+    const struct gradcmp_stored *stored = &catalogue->stored[source->stored];
+    struct gcmp_dcp_item item;
+    enum gradcmp_status status = gcmp_dcp_open_item(
+        catalogue, source, gcmp_dcp_item_limit(stored, &stored->pieces[source->piece]), arena,
+        &item, error);
+    if (status == GRADCMP_OK) {
+        status = read_item(catalogue, source, &item, out, error);
     }
-    GCMP_TRY(gcmp_torch_tensor(&torch, torch.root, out, error));
-    return check_extent(catalogue, source, out, error);
+    if (status == GRADCMP_OK) {
+        gcmp_dcp_item_give(&item, out);
+    }
+    gcmp_dcp_close_item(&item);
+    return status;
 }
 
 static enum gradcmp_status resolve(const struct gradcmp_catalogue *catalogue, uint32_t source,

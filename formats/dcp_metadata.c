@@ -14,6 +14,7 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "formats/dcp_index.h"
+#include "formats/dcp_item.h"
 #include "formats/dcp_names.h"
 #include "formats/torch_file.h"
 
@@ -146,19 +147,31 @@ static enum gradcmp_status read_tensor(struct reader *reader, struct tensor *ten
     return GRADCMP_OK;
 }
 
-/* Items are torch.save archives as they are. A transform (torch's experimental compression) is
- * named in the entry: this is the place to choose a decoder. */
-static enum gradcmp_status check_transforms(struct reader *reader, const struct tensor *tensor,
-                                            const struct gcmp_node *info) {
+/* Items are torch.save archives as they are, unless a transform (torch's experimental compression)
+ * is named in the entry. */
+static enum gradcmp_status read_transforms(struct reader *reader, const struct tensor *tensor,
+                                           const struct gcmp_node *info, uint8_t *encoding) {
     const struct gcmp_node *transforms = reader->info_fields.values[INFO_TRANSFORMS];
     if (transforms == NULL || transforms->kind == GCMP_NODE_NONE ||
         (transforms->kind == GCMP_NODE_LIST && gcmp_node_count(transforms) == 0)) {
         return GRADCMP_OK;
     }
     const char *first = gcmp_node_text(gcmp_node_item(transforms, 0));
-    FAIL_TENSOR(reader, tensor, info, GRADCMP_ERROR_UNSUPPORTED,
-                "stored through the transform \"%.60s\", which this version does not undo",
-                first == NULL ? "?" : first);
+    enum gcmp_dcp_encoding found;
+    if (gcmp_node_count(transforms) > 1) {
+        FAIL_TENSOR(reader, tensor, info, GRADCMP_ERROR_UNSUPPORTED,
+                    "stored through %zu transforms, at most one is undone",
+                    gcmp_node_count(transforms));
+    }
+    if (first == NULL || !gcmp_dcp_find_encoding(first, &found)) {
+        FAIL_TENSOR(
+            reader, tensor, info, GRADCMP_ERROR_UNSUPPORTED,
+            "stored through the transform \"%.60s\", which this version does not undo (only "
+            "stream.zstd/1)",
+            first == NULL ? "?" : first);
+    }
+    *encoding = (uint8_t)found;
+    return GRADCMP_OK;
 }
 
 /* Register the shard that an entry names; a name that lies is this metadata's fault. */
@@ -211,7 +224,7 @@ static enum gradcmp_status read_entry(struct reader *reader, const struct tensor
         FAIL_TENSOR(reader, tensor, info, GRADCMP_ERROR_CORRUPT,
                     "expected an integer offset of 0 or more and a length of 1 or more");
     }
-    GCMP_TRY(check_transforms(reader, tensor, info));
+    GCMP_TRY(read_transforms(reader, tensor, info, &source->encoding));
     GCMP_TRY(find_shard(reader, tensor, info, &source->file));
     uint64_t bytes = gcmp_dir_file_bytes(reader->catalogue->dir, source->file);
     if ((uint64_t)offset > bytes || (uint64_t)length > bytes - (uint64_t)offset) {

@@ -174,10 +174,12 @@ static unsigned choose_open_limit(void) {
     return share > GCMP_MAX_OPEN ? GCMP_MAX_OPEN : share < MIN_OPEN ? MIN_OPEN : (unsigned)share;
 }
 
-/* Open the given path and learn whether it is a directory or a file. */
+/* Open the given path, unless it is open, and learn whether it is a directory or a file. */
 static enum gradcmp_status open_root(struct gcmp_dir *dir, struct gradcmp_error *error) {
     struct stat info;
-    dir->root = open(dir->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (dir->root < 0) {
+        dir->root = open(dir->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    }
     if (dir->root < 0 || fstat(dir->root, &info) < 0) {
         int code = errno == ENXIO ? EINVAL : errno;
         if (code == ENOENT || code == ENOTDIR) {
@@ -198,14 +200,18 @@ static enum gradcmp_status open_root(struct gcmp_dir *dir, struct gradcmp_error 
     return GRADCMP_OK;
 }
 
-enum gradcmp_status gcmp_dir_open(const char *path, struct gcmp_dir **out,
-                                  struct gradcmp_error *error) {
+/* Open a path, or take what is open already (root >= 0). */
+static enum gradcmp_status make_dir(int root, const char *path, struct gcmp_dir **out,
+                                    struct gradcmp_error *error) {
     *out = NULL;
     struct gcmp_dir *dir = calloc(1, sizeof *dir);
     if (dir == NULL) {
+        if (root >= 0) {
+            close(root);
+        }
         GCMP_FAIL_MEMORY(error);
     }
-    dir->root = -1;
+    dir->root = root;
     dir->names = (struct gcmp_map)GCMP_MAP_INIT;
     dir->open_limit = choose_open_limit();
     pthread_mutex_init(&dir->lock, NULL);
@@ -226,6 +232,16 @@ enum gradcmp_status gcmp_dir_open(const char *path, struct gcmp_dir **out,
 out:
     gcmp_dir_close(dir);
     return status;
+}
+
+enum gradcmp_status gcmp_dir_open(const char *path, struct gcmp_dir **out,
+                                  struct gradcmp_error *error) {
+    return make_dir(-1, path, out, error);
+}
+
+enum gradcmp_status gcmp_dir_adopt(int fd, const char *path, struct gcmp_dir **out,
+                                   struct gradcmp_error *error) {
+    return make_dir(fd, path, out, error);
 }
 
 void gcmp_dir_close(struct gcmp_dir *dir) {

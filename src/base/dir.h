@@ -17,6 +17,11 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_open(const char *path, struct gcmp
                                                    struct gradcmp_error *error);
 void gcmp_dir_close(struct gcmp_dir *dir);
 
+/* The same for a regular file that is open already and need not have a name: takes over `fd`, also
+ * on failure. `path` is for messages; its last part is the file's name here. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_adopt(int fd, const char *path, struct gcmp_dir **out,
+                                                    struct gradcmp_error *error);
+
 /* The path as given, without trailing slashes; for messages and reports. */
 const char *gcmp_dir_path(const struct gcmp_dir *dir);
 /* True where gcmp_dir_open was given a single file; its last name is then in *name. */

@@ -108,7 +108,7 @@ void fail_unwritten(const char *path, const struct chunks *chunks, const hsize_t
 
 bool fail_part(const char *path, const char *part) {
     char text[300];
-    snprintf(text, sizeof text, "\"%.200s\": %s", path, part);
+    snprintf(text, sizeof text, "\"%.200s\": %s", path[0] == '\0' ? "/" : path, part);
     helper_fail_hdf5(text);
     return false;
 }

@@ -39,7 +39,8 @@ struct gradcmp_source {
     uint32_t piece; /* with several, the first */
     uint8_t kind;   /* enum gradcmp_source_kind */
     uint8_t big_endian;
-    uint8_t reserved[6];
+    uint8_t encoding; /* ITEM: what the format did to the bytes besides; 0: nothing */
+    uint8_t reserved[5];
 };
 
 /* Coordinates of the rank that wrote a piece; -1 where not known or not applicable. */

@@ -271,26 +271,6 @@ static void test_resolve__several_threads_at_once(void **state) {
     dcp_close(dcp);
 }
 
-static void test_open__safetensors_shards_are_unsupported(void **state) {
-    struct dcp_case *dcp = open_with_shards(state, "flat2");
-    uint32_t file = dcp->catalogue.sources[0].file;
-    char *path = strdup(gcmp_dir_file_path(dcp->catalogue.dir, file));
-    uint64_t offset = dcp->catalogue.sources[0].offset_bytes;
-    dcp_close(dcp);
-    FILE *shard = fopen(path, "r+b");
-    assert_non_null(shard);
-    assert_int_equal(fseek(shard, (long)offset, SEEK_SET), 0);
-    assert_int_equal(fwrite("\x40\0\0\0\0\0\0\0{\"a", 1, 11, shard), 11);
-    fclose(shard);
-    dcp = dcp_open(*state);
-    assert_int_equal(dcp->status, GRADCMP_ERROR_UNSUPPORTED);
-    assert_text_contains(dcp->error.message, "serialization_format=SAFETENSORS");
-    assert_string_equal(dcp->error.path, path);
-    assert_int_equal(dcp->error.offset_bytes, offset);
-    dcp_close(dcp);
-    free(path);
-}
-
 static void test_open__unknown_element_type_is_listed_with_a_note(void **state) {
     struct dcp_writer *writer = calloc(1, sizeof *writer);
     static const long long shape[1] = {4}, zero[1] = {0};
@@ -389,7 +369,6 @@ int main(void) {
         cmocka_unit_test(test_resolve__gives_range_and_checksum_of_the_record),
         cmocka_unit_test(test_resolve__byte_object_is_not_a_tensor),
         cmocka_unit_test(test_resolve__several_threads_at_once),
-        TEMP_TEST(test_open__safetensors_shards_are_unsupported),
         TEMP_TEST(test_open__unknown_element_type_is_listed_with_a_note),
         cmocka_unit_test(test_open__megatron_fragments),
         cmocka_unit_test(test_open__megatron_fully_reshardable),

@@ -11,7 +11,7 @@ enum { WRITER_BYTES = 512 * 1024, WRITER_RECORDS = 4096 };
 
 struct zip_writer {
     unsigned char *bytes;
-    size_t count;
+    size_t count, capacity;
     unsigned padding;     /* bytes of "Z" in the extra field of each local header */
     bool no_crc;          /* write 0 for every checksum */
     bool sizes_in_header; /* no descriptors, sizes in the local header, as zip programs do */
@@ -28,6 +28,7 @@ struct zip_writer {
 static inline struct zip_writer *writer_make(void) {
     struct zip_writer *writer = calloc(1, sizeof *writer);
     writer->bytes = malloc(WRITER_BYTES);
+    writer->capacity = WRITER_BYTES;
     writer->padding = 11;
     return writer;
 }
@@ -38,7 +39,11 @@ static inline void writer_free(struct zip_writer *writer) {
 }
 
 static inline void put_bytes(struct zip_writer *writer, const void *bytes, size_t count) {
-    assert_true(writer->count + count <= WRITER_BYTES);
+    if (count > writer->capacity - writer->count) {
+        writer->capacity = 2 * (writer->count + count);
+        writer->bytes = realloc(writer->bytes, writer->capacity);
+        assert_non_null(writer->bytes);
+    }
     memcpy(writer->bytes + writer->count, bytes, count);
     writer->count += count;
 }
