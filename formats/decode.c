@@ -83,16 +83,22 @@ enum gradcmp_status gcmp_decode(const struct gcmp_bytes *in, enum gcmp_codec cod
     return status;
 }
 
-/* Put elements [first, first + count) of `total` together in `elems`. `plane` has room for one byte
- * of each. */
-static enum gradcmp_status gather_elems(const struct gcmp_bytes *in, size_t elem_bytes,
-                                        uint64_t total, uint64_t first, size_t count,
-                                        unsigned char *plane, unsigned char *elems,
+/* A run of shuffled elements: byte k of element i lies at k * total + i. */
+struct shuffled {
+    const struct gcmp_bytes *in;
+    size_t elem_bytes;
+    uint64_t total;
+    unsigned char *plane; /* room for one byte of each of SHUFFLE_ELEMS elements */
+    unsigned char *elems; /* room for as many elements */
+};
+
+/* Put elements [first, first + count) together in `elems`. */
+static enum gradcmp_status gather_elems(const struct shuffled *run, uint64_t first, size_t count,
                                         struct gradcmp_error *error) {
-    for (size_t k = 0; k < elem_bytes; k++) {
-        GCMP_TRY(gcmp_bytes_read(in, k * total + first, plane, count, error));
+    for (size_t k = 0; k < run->elem_bytes; k++) {
+        GCMP_TRY(gcmp_bytes_read(run->in, k * run->total + first, run->plane, count, error));
         for (size_t i = 0; i < count; i++) {
-            elems[i * elem_bytes + k] = plane[i];
+            run->elems[i * run->elem_bytes + k] = run->plane[i];
         }
     }
     return GRADCMP_OK;
@@ -102,15 +108,15 @@ static enum gradcmp_status unshuffle(const struct gcmp_bytes *in, size_t elem_by
                                      unsigned char *buffer, struct gcmp_writer *writer,
                                      struct gradcmp_error *error) {
     uint64_t total = in->length_bytes / elem_bytes;
-    unsigned char *elems = buffer + SHUFFLE_ELEMS;
+    struct shuffled run = {in, elem_bytes, total, buffer, buffer + SHUFFLE_ELEMS};
     for (uint64_t first = 0; first < total; first += SHUFFLE_ELEMS) {
         size_t count = total - first < SHUFFLE_ELEMS ? (size_t)(total - first) : SHUFFLE_ELEMS;
-        GCMP_TRY(gather_elems(in, elem_bytes, total, first, count, buffer, elems, error));
-        GCMP_TRY(gcmp_writer_add(writer, elems, count * elem_bytes, error));
+        GCMP_TRY(gather_elems(&run, first, count, error));
+        GCMP_TRY(gcmp_writer_add(writer, run.elems, count * elem_bytes, error));
     }
     size_t rest = (size_t)(in->length_bytes % elem_bytes);
-    GCMP_TRY(gcmp_bytes_read(in, total * elem_bytes, elems, rest, error));
-    return gcmp_writer_add(writer, elems, rest, error);
+    GCMP_TRY(gcmp_bytes_read(in, total * elem_bytes, run.elems, rest, error));
+    return gcmp_writer_add(writer, run.elems, rest, error);
 }
 
 enum gradcmp_status gcmp_unshuffle(const struct gcmp_bytes *in, size_t elem_bytes,

@@ -65,7 +65,7 @@ enum gradcmp_status gcmp_ds_name_experts(struct gcmp_arena *arena,
             ? gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory")
             : count_experts(params, count, &layers, experts, error);
     for (size_t i = 0; i < count && status == GRADCMP_OK; i++) {
-        size_t prefix, digits, layer = 0;
+        size_t prefix = 0, digits = 0, layer = 0;
         const char *number = find_number(params[i].name, &prefix, &digits);
         (void)gcmp_map_find(&layers, params[i].name, prefix, &layer); /* counted above */
         out[i] = params[i];

@@ -351,7 +351,26 @@ static enum gradcmp_status find_dtype(const struct tensor_call *call, enum gradc
     return GRADCMP_OK;
 }
 
+/* The last argument may say that the elements stand for others: {"neg": True} for -x, {"conj":
+ * True} for the conjugate (torch.save keeps such lazy views as they are). */
+static enum gradcmp_status check_lazy_view(const struct tensor_call *call) {
+    static const char *const marks[] = {"neg", "conj"};
+    const struct gcmp_node *metadata =
+        gcmp_node_item(call->args, call->how->kind == REBUILD_TYPED ? 7 : 6);
+    for (size_t i = 0; i < 2; i++) {
+        const struct gcmp_node *mark = gcmp_node_get(metadata, marks[i]);
+        int64_t is_set = 0;
+        if (mark != NULL && (!gcmp_node_int(mark, &is_set) || is_set != 0)) {
+            TENSOR_FAIL(call, GRADCMP_ERROR_UNSUPPORTED,
+                        "a lazy view (%s) of other values is not read; save a clone of the tensor",
+                        marks[i]);
+        }
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status describe(const struct tensor_call *call, struct gradcmp_extent *out) {
+    GCMP_TRY(check_lazy_view(call));
     struct storage storage = {0};
     enum gradcmp_dtype dtype = GRADCMP_DTYPE_NONE;
     GCMP_TRY(read_storage(call, &storage));

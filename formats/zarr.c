@@ -59,11 +59,12 @@ static enum node node_of(struct gcmp_dir *dir, const char *folder) {
 static bool names_zarr(struct gcmp_dir *dir) {
     struct gcmp_json_file file;
     bool found = false;
-    if (gcmp_dir_has_file(dir, "metadata.json") &&
-        gcmp_json_open(dir, "metadata.json", MAX_JSON_BYTES, &file, NULL) == GRADCMP_OK) {
-        const char *backend = json_string_value(json_object_get(file.root, "sharded_backend"));
-        found = backend != NULL && strcmp(backend, "zarr") == 0;
-        gcmp_json_close(&file);
+    if (gcmp_dir_has_file(dir, "metadata.json")) {
+        if (gcmp_json_open(dir, "metadata.json", MAX_JSON_BYTES, &file, NULL) == GRADCMP_OK) {
+            const char *backend = json_string_value(json_object_get(file.root, "sharded_backend"));
+            found = backend != NULL && strcmp(backend, "zarr") == 0;
+        }
+        gcmp_json_close(&file); /* a text that is no JSON is held too */
     }
     return found;
 }

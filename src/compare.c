@@ -212,7 +212,7 @@ static uint64_t true_vocab(const struct gcmp_comparison *comparison,
     if (comparison->options->vocab != 0) {
         return comparison->options->vocab;
     }
-    return a == 0 || (b != 0 && b < a) ? b : a;
+    return a > b ? a : b;
 }
 
 static enum gradcmp_status note_vocab(struct gcmp_comparison *comparison,
@@ -223,8 +223,8 @@ static enum gradcmp_status note_vocab(struct gcmp_comparison *comparison,
     uint64_t b = candidate->checkpoint->catalogue.vocab;
     if (comparison->options->vocab == 0 && a != 0 && b != 0 && a != b) {
         GCMP_TRY(gcmp_pair_note(comparison, pair, error,
-                                "the vocabularies differ: %llu rows in the baseline, %llu in the "
-                                "candidate; the common rows are compared",
+                                "the vocabularies differ: %llu words in the baseline, %llu in the "
+                                "candidate; the rows of the larger are compared",
                                 (unsigned long long)a, (unsigned long long)b));
     }
     for (size_t i = 0; i < pair->parameter_count && true_vocab(comparison, candidate) == 0; i++) {
@@ -243,6 +243,51 @@ static enum gradcmp_status note_vocab(struct gcmp_comparison *comparison,
     return GRADCMP_OK;
 }
 
+/* What is no floating-point number on a side cannot be judged, and must not look as if it had been.
+ */
+static enum gradcmp_status check_types(const struct gradcmp_pair_report *pair,
+                                       struct gradcmp_error *error) {
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *report = &pair->parameters[i];
+        bool both = report->in_a && report->in_b;
+        if (both && (!gcmp_dtype_is_float((enum gradcmp_dtype)report->dtype_a) ||
+                     !gcmp_dtype_is_float((enum gradcmp_dtype)report->dtype_b))) {
+            GCMP_FAIL(
+                error, GRADCMP_ERROR_UNSUPPORTED,
+                "%s: %s in the baseline, %s in the candidate; only floating-point tensors are "
+                "judged (--exclude leaves a parameter out)",
+                report->name, gradcmp_dtype_name((enum gradcmp_dtype)report->dtype_a),
+                gradcmp_dtype_name((enum gradcmp_dtype)report->dtype_b));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* Say where layers that the model has are not there to be judged. */
+static enum gradcmp_status note_layers(struct gcmp_comparison *comparison,
+                                       struct gradcmp_pair_report *pair,
+                                       struct gradcmp_error *error) {
+    uint64_t layers = pair->bound.layers, seen = 0, absent = 0;
+    for (uint64_t layer = 1; layer <= layers && layers <= 65536; layer++) {
+        bool found = false;
+        for (size_t i = 0; i < pair->parameter_count && !found; i++) {
+            const struct gradcmp_parameter_report *report = &pair->parameters[i];
+            found = report->in_a && report->in_b && report->layer == (int64_t)layer;
+        }
+        seen += found;
+        absent = found ? absent : layer;
+    }
+    if (seen == layers || comparison->options->match != NULL ||
+        comparison->options->exclude != NULL) {
+        return GRADCMP_OK;
+    }
+    return gcmp_pair_note(comparison, pair, error,
+                          "only %llu of %llu layers have %s on both sides; nothing is known of the "
+                          "others, such as layer %llu",
+                          (unsigned long long)seen, (unsigned long long)layers,
+                          comparison->report->state, (unsigned long long)absent);
+}
+
 static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size_t index,
                                         const struct gcmp_name_filter *filter,
                                         struct gradcmp_error *error) {
@@ -256,6 +301,8 @@ static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size
                                        true_vocab(comparison, candidate)};
     GCMP_TRY(gcmp_pair_parameters(&input, comparison->report->arena, pair,
                                   &comparison->pairings[index], error));
+    GCMP_TRY(check_types(pair, error));
+    GCMP_TRY(note_layers(comparison, pair, error));
     return note_vocab(comparison, candidate, pair, error);
 }
 

@@ -378,6 +378,16 @@ static enum gradcmp_status visit_padding(struct gcmp_comparison *comparison,
     if (tally->zeros_a == tally->elems) {
         return GRADCMP_OK;
     }
+    bool known = comparison->options->vocab != 0 || comparison->report->baseline->vocab != 0 ||
+                 pair->catalogue->vocab != 0;
+    if (!known) {
+        parameter->shapes_agree = false; /* rows with values may be words that one side lacks */
+        return gcmp_pair_note(
+            comparison, pair, error,
+            "%s: the %s has rows beyond row %llu that are not zero, and the size of "
+            "the vocabulary is not known; if they are padding, say --vocab N",
+            parameter->name, side_name(&job->a), (unsigned long long)parameter->compared_shape0);
+    }
     return gcmp_pair_note(
         comparison, pair, error,
         "%s: padding rows %llu and on are not zero in the %s (largest value %.3g%s); "
@@ -450,6 +460,9 @@ static void take_scaled(struct gcmp_comparison *comparison, const struct plan *p
             report->tally.b2 = scaled->b2;
             report->tally.ad = scaled->ad;
             report->tally.d2 = scaled->d2;
+            report->tally.max_d = scaled->max_d;
+            report->tally.max_a = scaled->max_a;
+            report->tally.max_b = scaled->max_b;
             report->scale_a_log2 = plan->jobs[j].scale_log2;
             report->scale_b_log2 = plan->jobs[j].scale_log2;
         }

@@ -62,13 +62,14 @@ static void compare_shapes(const struct gcmp_paired *sides, uint64_t vocab,
             return;
         }
     }
+    uint64_t rows = rows_may_differ ? least(a->shape[0], b->shape[0]) : 0;
+    if (rows_may_differ && rows < vocab) {
+        return; /* words are missing, not padding */
+    }
     report->shapes_agree = true;
     report->compared_elems = a->elem_count;
     if (rows_may_differ) {
-        uint64_t rows = least(a->shape[0], b->shape[0]);
-        if (vocab != 0) {
-            rows = least(rows, vocab);
-        }
+        rows = vocab != 0 ? vocab : rows;
         if (rows != a->shape[0] || rows != b->shape[0]) {
             report->compared_shape0 = rows;
             report->compared_elems = a->shape[0] == 0 ? 0 : a->elem_count / a->shape[0] * rows;

@@ -50,7 +50,7 @@ void gradcmp_report_parameter(const struct gradcmp_report *report, size_t candid
     out->cosine = parameter->cosine;
     out->norm_a = parameter->norm_a;
     out->norm_b = parameter->norm_b;
-    out->max_abs = measured ? parameter->tally.max_d : (double)NAN;
+    out->max_abs = measured ? parameter->tally.max_d * exp2(-parameter->scale_a_log2) : (double)NAN;
 }
 
 int64_t gradcmp_report_onset(const struct gradcmp_report *report, size_t candidate) {

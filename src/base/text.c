@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ static bool reserve(struct gcmp_text *text, size_t more_bytes) {
     }
     size_t capacity = text->capacity_bytes < 64 ? 64 : text->capacity_bytes;
     while (capacity < need) {
-        capacity = capacity > need / 2 ? need : 2 * capacity;
+        capacity = capacity > SIZE_MAX / 2 ? need : 2 * capacity;
     }
     char *bytes = realloc(text->bytes, capacity);
     if (bytes == NULL) {
