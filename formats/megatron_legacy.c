@@ -31,11 +31,46 @@ static void model_path(const struct gcmp_rank_file *file, char path[MAX_PATH_BYT
     snprintf(path, MAX_PATH_BYTES, "%s/%s", file->name, MODEL_FILE);
 }
 
+/* True where the arguments in a rank's file say that there are others. */
+static bool says_of_others(const struct gcmp_node *root) {
+    static const char *const sizes[] = {
+        "tensor_model_parallel_size", "pipeline_model_parallel_size", "expert_model_parallel_size"};
+    int64_t size;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        if (gcmp_node_int(gcmp_node_get(gcmp_node_get(root, "args"), sizes[i]), &size) &&
+            size > 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One rank's file alone, of several: to be claimed, so that nobody takes it for the whole. */
+static bool is_part(struct gcmp_dir *dir, const char *name) {
+    struct gcmp_arena arena = GCMP_ARENA_INIT;
+    struct gcmp_torch_file torch;
+    uint32_t file;
+    bool is_one_of_several = strcmp(name, MODEL_FILE) == 0 &&
+                             gcmp_dir_add(dir, name, strlen(name), &file, NULL) == GRADCMP_OK &&
+                             gcmp_torch_open(dir, file, 0, gcmp_dir_file_bytes(dir, file), &arena,
+                                             &torch, NULL) == GRADCMP_OK &&
+                             says_of_others(torch.root);
+    gcmp_arena_free(&arena);
+    return is_one_of_several;
+}
+
+/* True for one rank's folder or file. */
+static bool is_one_rank(struct gcmp_dir *dir) {
+    const char *name;
+    return gcmp_dir_is_file(dir, &name) ? is_part(dir, name)
+                                        : gcmp_dir_kind(dir, MODEL_FILE) != GCMP_DIR_ABSENT;
+}
+
 static int probe(struct gcmp_dir *dir) {
     struct gcmp_rank_files files;
-    int strength = 0;
-    if (gcmp_dir_is_file(dir, NULL)) {
-        return 0;
+    int strength = is_one_rank(dir) ? 2 : 0;
+    if (strength > 0 || gcmp_dir_is_file(dir, NULL)) {
+        return strength;
     }
     if (gcmp_rank_files_list(dir, "", &files, NULL) == GRADCMP_OK) {
         for (size_t i = 0; i < files.count && strength == 0; i++) {
@@ -163,6 +198,18 @@ out:
     return status;
 }
 
+/* MindSpeed's noop_layers: a set of layers that are there in name only, so that stages are of one
+ * depth. Which ones does not matter to us, only whether there are any. */
+static enum gradcmp_status read_noop_layers(struct gradcmp_catalogue *catalogue,
+                                            const struct gcmp_node *root,
+                                            struct gradcmp_error *error) {
+    const struct gcmp_node *node = gcmp_node_get(gcmp_node_get(root, "args"), "noop_layers");
+    const struct gcmp_node *items = gcmp_node_count(node) > 0 ? node : gcmp_node_arg(node, 0);
+    struct gradcmp_setting setting = {
+        .name = "noop_layers", .kind = GRADCMP_SETTING_TEXT, .text = "some"};
+    return gcmp_node_count(items) > 0 ? gcmp_catalogue_set(catalogue, &setting, error) : GRADCMP_OK;
+}
+
 /* Take arguments and iteration from the first rank's file. */
 static enum gradcmp_status read_run(struct gradcmp_catalogue *catalogue,
                                     struct gcmp_rank_arrays *arrays,
@@ -174,6 +221,9 @@ static enum gradcmp_status read_run(struct gradcmp_catalogue *catalogue,
     enum gradcmp_status status = gcmp_rank_reader_open(&reader, catalogue, arrays, path, error);
     if (status == GRADCMP_OK) {
         status = gcmp_megatron_read_run(catalogue, reader.torch.root, error);
+    }
+    if (status == GRADCMP_OK) {
+        status = read_noop_layers(catalogue, reader.torch.root, error);
     }
     gcmp_rank_reader_close(&reader);
     if (catalogue->iteration < 0) {
@@ -207,6 +257,12 @@ static enum gradcmp_status open_catalogue(struct gradcmp_catalogue *catalogue,
                                           struct gradcmp_error *error) {
     struct gcmp_rank_files files;
     catalogue->writer = "megatron-lm";
+    if (is_one_rank(catalogue->dir)) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, gcmp_dir_path(catalogue->dir),
+                     GRADCMP_NO_OFFSET,
+                     "the files of one rank: name the folder of the iteration, which holds all "
+                     "mp_rank_*");
+    }
     enum gradcmp_status status = read_ranks(catalogue, &files, error);
     gcmp_rank_files_free(&files);
     return status;

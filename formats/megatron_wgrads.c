@@ -45,24 +45,54 @@ struct visit {
     const struct chunk *chunk;
 };
 
+/* The number of "model_chunk<k>"; -1 for other keys. */
+static int32_t chunk_index(const char *key) {
+    static const char prefix[] = "model_chunk";
+    if (key == NULL || strncmp(key, prefix, sizeof prefix - 1) != 0) {
+        return -1;
+    }
+    const char *digits = key + sizeof prefix - 1;
+    size_t count = strspn(digits, "0123456789");
+    long index = count == 0 || count > 6 || digits[count] != '\0' ? -1 : strtol(digits, NULL, 10);
+    return index < MAX_CHUNKS ? (int32_t)index : -1;
+}
+
+/* One rank's file alone: to be claimed, so that nobody takes it for the whole. */
+static bool is_one_rank(struct gcmp_dir *dir) {
+    struct gcmp_arena arena = GCMP_ARENA_INIT;
+    struct gcmp_torch_file torch;
+    const struct gcmp_node *key, *value;
+    const char *name;
+    uint32_t file, numbers[3];
+    unsigned count;
+    bool is_chunks =
+        gcmp_dir_is_file(dir, &name) && gcmp_rank_name_read(name, SUFFIX, numbers, &count) &&
+        gcmp_dir_add(dir, name, strlen(name), &file, NULL) == GRADCMP_OK &&
+        gcmp_torch_open(dir, file, 0, gcmp_dir_file_bytes(dir, file), &arena, &torch, NULL) ==
+            GRADCMP_OK &&
+        gcmp_node_pair(torch.root, 0, &key, &value) && chunk_index(gcmp_node_text(key)) >= 0;
+    gcmp_arena_free(&arena);
+    return is_chunks;
+}
+
 /* True where a file of a rank is there that begins like a zip archive. */
-static int probe(struct gcmp_dir *dir) {
+static bool holds_ranks(struct gcmp_dir *dir) {
     struct gcmp_rank_files files;
     unsigned char head[4];
     uint32_t file;
-    int strength = 0;
-    if (gcmp_dir_is_file(dir, NULL)) {
-        return 0;
-    }
-    if (gcmp_rank_files_list(dir, SUFFIX, &files, NULL) == GRADCMP_OK && files.count > 0 &&
+    bool is_archive =
+        gcmp_rank_files_list(dir, SUFFIX, &files, NULL) == GRADCMP_OK && files.count > 0 &&
         gcmp_dir_add(dir, files.list[0].name, strlen(files.list[0].name), &file, NULL) ==
             GRADCMP_OK &&
         gcmp_dir_read(dir, file, 0, head, sizeof head, NULL) == GRADCMP_OK &&
-        memcmp(head, "PK\3\4", sizeof head) == 0) {
-        strength = 2;
-    }
+        memcmp(head, "PK\3\4", sizeof head) == 0;
     gcmp_rank_files_free(&files);
-    return strength;
+    return is_archive;
+}
+
+static int probe(struct gcmp_dir *dir) {
+    bool is_file = gcmp_dir_is_file(dir, NULL);
+    return (is_file ? is_one_rank(dir) : holds_ranks(dir)) ? 2 : 0;
 }
 
 static enum gradcmp_status add_tensor(void *user, const char *name, const struct gcmp_node *node,
@@ -107,18 +137,6 @@ static enum gradcmp_status add_chunk(struct dump *dump, size_t file, int32_t ind
     }
     dump->chunk_count++;
     return GRADCMP_OK;
-}
-
-/* The number of "model_chunk<k>"; -1 for other keys. */
-static int32_t chunk_index(const char *key) {
-    static const char prefix[] = "model_chunk";
-    if (key == NULL || strncmp(key, prefix, sizeof prefix - 1) != 0) {
-        return -1;
-    }
-    const char *digits = key + sizeof prefix - 1;
-    size_t count = strspn(digits, "0123456789");
-    long index = count == 0 || count > 6 || digits[count] != '\0' ? -1 : strtol(digits, NULL, 10);
-    return index < MAX_CHUNKS ? (int32_t)index : -1;
 }
 
 static enum gradcmp_status read_root(struct dump *dump, struct gcmp_rank_reader *reader,
@@ -278,6 +296,12 @@ static enum gradcmp_status read_dump(struct dump *dump, struct gradcmp_error *er
 static enum gradcmp_status open_catalogue(struct gradcmp_catalogue *catalogue,
                                           struct gradcmp_error *error) {
     struct dump dump = {.catalogue = catalogue, .state = find_state(catalogue)};
+    if (gcmp_dir_is_file(catalogue->dir, NULL)) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, gcmp_dir_path(catalogue->dir),
+                     GRADCMP_NO_OFFSET,
+                     "the gradient dump of one rank: name the folder of the iteration, which holds "
+                     "all mp_rank_*.pth");
+    }
     catalogue->writer = "megatron-lm";
     catalogue->layout_name = "gradient dump";
     catalogue->is_dump = true;

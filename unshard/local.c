@@ -17,7 +17,9 @@ struct merge {
     const struct gradcmp_catalogue *catalogue;
     const char *state;
     struct gcmp_arena *arena;
-    struct gcmp_shards shards;
+    struct gcmp_shards shards; /* of the state, shard_count of them; then, where that is another
+                                  state, those of the weights */
+    size_t shard_count;
     struct gcmp_local_sizes sizes;
     struct gcmp_local_parameter *parameters;
     size_t parameter_count;
@@ -116,26 +118,28 @@ static enum gradcmp_status collect(struct merge *merge, struct gradcmp_error *er
     return GRADCMP_OK;
 }
 
-static void measure(struct merge *merge) {
-    struct gcmp_local_sizes *sizes = &merge->sizes;
-    *sizes = (struct gcmp_local_sizes){1, 1, 1, 0};
-    for (size_t i = 0; i < merge->shards.count; i++) {
+/* The sizes that the coordinates of the first `count` shards show. */
+static struct gcmp_local_sizes measure(const struct merge *merge, size_t count) {
+    struct gcmp_local_sizes sizes = {1, 1, 1, 0};
+    for (size_t i = 0; i < count; i++) {
         const struct gradcmp_coords *coords = merge->shards.list[i].coords;
         uint32_t tp = (uint32_t)coords->tp + 1, etp = (uint32_t)coords->etp + 1;
         uint32_t ep = (uint32_t)coords->ep + 1;
-        sizes->tp = tp > sizes->tp ? tp : sizes->tp;
-        sizes->etp = etp > sizes->etp ? etp : sizes->etp;
-        sizes->ep = ep > sizes->ep ? ep : sizes->ep;
+        sizes.tp = tp > sizes.tp ? tp : sizes.tp;
+        sizes.etp = etp > sizes.etp ? etp : sizes.etp;
+        sizes.ep = ep > sizes.ep ? ep : sizes.ep;
     }
+    return sizes;
 }
 
-/* Of a run that had more tensor-parallel ranks than there are files of, parts are missing. */
+/* Of a run that had more tensor-parallel ranks than hold the state, parts are missing. */
 static enum gradcmp_status check_ranks(const struct merge *merge, struct gradcmp_error *error) {
     uint32_t stated = merge->catalogue->parallel.tp;
-    if (stated > merge->sizes.tp && merge->shards.count > 0) {
+    uint32_t found = measure(merge, merge->shard_count).tp;
+    if (stated > found && merge->shard_count > 0) {
         GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT,
                   "incomplete: %s of %" PRIu32 " tensor-parallel ranks, but the run had %" PRIu32,
-                  merge->state, merge->sizes.tp, stated);
+                  merge->state, found, stated);
     }
     return GRADCMP_OK;
 }
@@ -181,7 +185,7 @@ static enum gradcmp_status check_alike(const struct gcmp_shard *first,
 
 static enum gradcmp_status group(struct merge *merge, struct gradcmp_error *error) {
     const struct gcmp_shard *list = merge->shards.list;
-    size_t count = merge->shards.count;
+    size_t count = merge->shard_count;
     merge->parameters = calloc(count + 1, sizeof *merge->parameters);
     if (merge->parameters == NULL) {
         GCMP_FAIL_MEMORY(error);
@@ -286,56 +290,55 @@ static enum gradcmp_status join(const struct merge *merge,
     return GRADCMP_OK;
 }
 
+/* Find a parameter by its global name. */
+static bool has_parameter(const struct merge *merge, const char *text) {
+    size_t low = 0, high = merge->parameter_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(merge->parameters[middle].shards->text, text);
+        if (order == 0) {
+            return true;
+        }
+        low = order < 0 ? middle + 1 : low;
+        high = order < 0 ? high : middle;
+    }
+    return false;
+}
+
 /* An optimizer's buffers hold a state of every weight: where the buffers of a rank are missing,
  * some weight has none. */
 static enum gradcmp_status check_all_weights(const struct merge *merge,
                                              struct gradcmp_error *error) {
-    struct gcmp_shards weights = {NULL, 0, 0};
-    struct gcmp_local_sizes sizes = merge->sizes;
-    enum gradcmp_status status = GRADCMP_OK;
-    const struct gradcmp_catalogue *catalogue = merge->catalogue;
-    for (size_t i = 0; i < catalogue->stored_count && status == GRADCMP_OK; i++) {
-        if (is_of_state(&catalogue->stored[i], "param", GRADCMP_LAYOUT_LOCAL) &&
-            !gcmp_name_is_buffer(catalogue->stored[i].name)) {
-            status = gcmp_shards_add_stored(&weights, &catalogue->stored[i], error);
+    for (size_t i = merge->shard_count; merge->from_buffers && i < merge->shards.count; i++) {
+        const struct gcmp_shard *weight = &merge->shards.list[i];
+        if (!gcmp_name_is_buffer(weight->name) && !has_parameter(merge, weight->text)) {
+            GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT, "%s: no %s is stored of it, but of %zu others",
+                      weight->key, merge->state, merge->parameter_count);
         }
     }
-    if (status == GRADCMP_OK) {
-        status = gcmp_local_name(catalogue, &weights, &sizes, merge->arena, error);
-    }
-    for (size_t i = 0; i < weights.count && status == GRADCMP_OK; i++) {
-        struct gcmp_local_parameter *parameters = merge->parameters;
-        size_t low = 0, high = merge->parameter_count;
-        while (low < high) {
-            size_t middle = low + (high - low) / 2;
-            int order = strcmp(parameters[middle].shards->text, weights.list[i].text);
-            low = order < 0 ? middle + 1 : low;
-            high = order < 0 ? high : middle;
-        }
-        if (low == merge->parameter_count ||
-            strcmp(parameters[low].shards->text, weights.list[i].text) != 0) {
-            status = gcmp_error_set(error, GRADCMP_ERROR_CORRUPT, NULL, GRADCMP_NO_OFFSET,
-                                    "%s: no %s is stored of it, but of %zu others",
-                                    weights.list[i].key, merge->state, merge->parameter_count);
-        }
-    }
-    free(weights.list);
-    return status;
+    return GRADCMP_OK;
 }
 
-static enum gradcmp_status merge_state(struct merge *merge, struct gradcmp_catalogue *merged,
-                                       struct gradcmp_error *error) {
-    GCMP_TRY(collect(merge, error));
-    measure(merge);
-    GCMP_TRY(check_ranks(merge, error));
-    GCMP_TRY(gcmp_local_name(merge->catalogue, &merge->shards, &merge->sizes, merge->arena, error));
-    GCMP_TRY(group(merge, error));
-    if (merge->from_buffers) {
-        GCMP_TRY(check_all_weights(merge, error));
+/* Where another state than that of the weights is merged, add their shards: a state need not be
+ * there of all parameters, and how many layers a rank has, and what a name means, is seen in all.
+ */
+static enum gradcmp_status collect_weights(struct merge *merge, struct gradcmp_error *error) {
+    const struct gradcmp_catalogue *catalogue = merge->catalogue;
+    merge->shard_count = merge->shards.count;
+    for (size_t i = 0; i < catalogue->stored_count && strcmp(merge->state, "param") != 0; i++) {
+        if (is_of_state(&catalogue->stored[i], "param", GRADCMP_LAYOUT_LOCAL)) {
+            GCMP_TRY(gcmp_shards_add_stored(&merge->shards, &catalogue->stored[i], error));
+        }
     }
-    GCMP_TRY(gcmp_local_split(merge->catalogue, &merge->sizes, merge->parameters,
-                              merge->parameter_count, error));
-    merged->stored = gcmp_arena_alloc(merge->arena, merge->parameter_count, sizeof *merged->stored);
+    return GRADCMP_OK;
+}
+
+/* Join the parameters; behind them the weights stand by name. */
+static enum gradcmp_status join_all(const struct merge *merge, struct gradcmp_catalogue *merged,
+                                    struct gradcmp_error *error) {
+    size_t weights = merge->shards.count - merge->shard_count;
+    merged->stored =
+        gcmp_arena_alloc(merge->arena, merge->parameter_count + weights, sizeof *merged->stored);
     if (merged->stored == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
@@ -343,7 +346,32 @@ static enum gradcmp_status merge_state(struct merge *merge, struct gradcmp_catal
         GCMP_TRY(join(merge, &merge->parameters[i], &merged->stored[i], error));
         merged->stored_count++;
     }
+    for (size_t i = 0; i < weights; i++) {
+        const struct gcmp_shard *weight = &merge->shards.list[merge->shard_count + i];
+        merged->stored[merged->stored_count++] =
+            (struct gradcmp_stored){.key = weight->key,
+                                    .name = weight->text,
+                                    .state = "param",
+                                    .shape = weight->shape,
+                                    .ndim = weight->ndim,
+                                    .dtype = weight->dtype,
+                                    .layout = GRADCMP_LAYOUT_LOCAL};
+    }
     return GRADCMP_OK;
+}
+
+static enum gradcmp_status merge_state(struct merge *merge, struct gradcmp_catalogue *merged,
+                                       struct gradcmp_error *error) {
+    GCMP_TRY(collect(merge, error));
+    GCMP_TRY(collect_weights(merge, error));
+    merge->sizes = measure(merge, merge->shards.count);
+    GCMP_TRY(check_ranks(merge, error));
+    GCMP_TRY(gcmp_local_name(merge->catalogue, &merge->shards, &merge->sizes, merge->arena, error));
+    GCMP_TRY(group(merge, error));
+    GCMP_TRY(check_all_weights(merge, error));
+    GCMP_TRY(gcmp_local_split(merge->catalogue, &merge->sizes, merge->parameters,
+                              merge->parameter_count, error));
+    return join_all(merge, merged, error);
 }
 
 enum gradcmp_status gcmp_local_merge(const struct gradcmp_catalogue *catalogue, const char *state,

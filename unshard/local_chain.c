@@ -141,20 +141,19 @@ static enum gradcmp_status decide_first_of_latent(const struct chain *chain,
     return GRADCMP_OK;
 }
 
-/* Sizes inside of modules that the arguments state: where `columns` is one of them as it is, and
- * not as the share of one, ranks hold the module whole. */
+/* Sizes inside of such modules that the arguments state: where `columns` is one of them as it is,
+ * and not as the share of one, ranks hold the module whole. */
 static bool is_stated_whole(const struct chain *chain, uint64_t columns) {
     const struct gcmp_local_modules *modules = chain->modules;
     uint64_t heads = gcmp_local_argument(modules, "num_attention_heads");
-    const uint64_t stated[] = {
-        gcmp_local_argument(modules, "ffn_hidden_size"),
-        gcmp_local_argument(modules, "moe_ffn_hidden_size"),
-        gcmp_local_argument(modules, "moe_shared_expert_intermediate_size"),
-        heads * gcmp_local_argument(modules, "kv_channels"),
-        heads * gcmp_local_argument(modules, "v_head_dim"),
-    };
+    const uint64_t of_attention[] = {heads * gcmp_local_argument(modules, "kv_channels"),
+                                     heads * gcmp_local_argument(modules, "v_head_dim"), 0};
+    const uint64_t of_mlp[] = {gcmp_local_argument(modules, "ffn_hidden_size"),
+                               gcmp_local_argument(modules, "moe_ffn_hidden_size"),
+                               gcmp_local_argument(modules, "moe_shared_expert_intermediate_size")};
+    const uint64_t *stated = chain->module->is_attention ? of_attention : of_mlp;
     bool is_whole = false, is_share = false;
-    for (size_t i = 0; i < sizeof stated / sizeof stated[0]; i++) {
+    for (size_t i = 0; i < 3; i++) {
         is_whole = is_whole || (stated[i] != 0 && stated[i] == columns);
         is_share = is_share || (stated[i] != 0 && stated[i] == columns * chain->module->ranks);
     }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/catalogue.h"
 #include "base/map.h"
 #include "unshard/local_shards.h"
 #include "unshard/name_parse.h"
@@ -113,7 +114,24 @@ static struct run **sort_runs(const struct runs *runs) {
     return sorted;
 }
 
-static enum gradcmp_status count_layers(const struct gcmp_shards *shards, struct runs *runs,
+/* Where some layers are there in name only (MindSpeed's noop_layers), which is done so that chunks
+ * are of one depth, a chunk may end with such: its depth follows from the number of all. */
+static void count_noop_layers(const struct gradcmp_catalogue *catalogue, struct runs *runs) {
+    const struct gradcmp_setting *noop = gcmp_catalogue_setting(catalogue, "noop_layers");
+    uint64_t chunks = catalogue->parallel.pp;
+    chunks *= catalogue->parallel.vp == 0 ? 1 : catalogue->parallel.vp; /* both below 2^32 */
+    if (noop == NULL || noop->kind != GRADCMP_SETTING_TEXT || noop->text[0] == '\0' ||
+        chunks == 0 || catalogue->layers % chunks != 0) {
+        return;
+    }
+    for (size_t i = 0; i < runs->count; i++) {
+        uint64_t depth = catalogue->layers / chunks;
+        runs->list[i].count = runs->list[i].count < depth ? depth : runs->list[i].count;
+    }
+}
+
+static enum gradcmp_status count_layers(const struct gradcmp_catalogue *catalogue,
+                                        const struct gcmp_shards *shards, struct runs *runs,
                                         struct gradcmp_error *error) {
     for (size_t i = 0; i < shards->count; i++) {
         const struct gcmp_shard *shard = &shards->list[i];
@@ -123,6 +141,7 @@ static enum gradcmp_status count_layers(const struct gcmp_shards *shards, struct
             GCMP_TRY(count_number(runs, shard, layer, &runs->of_shard[i], error));
         }
     }
+    count_noop_layers(catalogue, runs);
     struct run **sorted = sort_runs(runs);
     if (sorted == NULL) {
         GCMP_FAIL_MEMORY(error);
@@ -269,7 +288,7 @@ static enum gradcmp_status name_all(struct naming *naming, struct gradcmp_error 
     struct gcmp_local_sizes *sizes = naming->sizes;
     GCMP_TRY(make_runs(layers, shards->count, error));
     GCMP_TRY(make_runs(experts, shards->count, error));
-    GCMP_TRY(count_layers(shards, layers, error));
+    GCMP_TRY(count_layers(naming->catalogue, shards, layers, error));
     GCMP_TRY(check_layers(naming->catalogue, shards, layers, error));
     GCMP_TRY(count_experts(shards, sizes->ep, experts, error));
     GCMP_TRY(number_experts(experts, sizes->ep, &sizes->experts, error));

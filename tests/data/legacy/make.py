@@ -173,6 +173,7 @@ class Model:
         self.gated, self.bias, self.tied, self.experts, self.positions = True, False, False, 0, 0
         self.chunks = None  # layers of each [chunk][stage]
         self.layers = 2
+        self.noop = ()  # layers without parameters
         self.latent = None  # (query, key, position) sizes of latent attention
         self.args = {}
         self.__dict__.update(sizes)
@@ -246,6 +247,8 @@ class Model:
                 yield (("embedding.position_embeddings.weight",) * 2 +
                        ((self.positions, self.hidden), None))
         for local in range(self.chunks[vp][pp]):
+            if before + local in self.noop:
+                continue
             for name, name_of_model, shape, axis in self.layer(ep):
                 yield ("decoder.layers.%d.%s" % (local, name),
                        "decoder.layers.%d.%s" % (before + local, name_of_model), shape, axis)
@@ -347,6 +350,7 @@ class Save:
         self.align, self.bucket, self.views, self.kind = 64, None, True, "distributed"
         self.chained = self.buckets_apart = self.half = False
         self.skip, self.iteration, self.protocol = (), 1, 2
+        self.wide = None  # end of the names of weights that are 32-bit in a 16-bit run
         self.weight = lambda rank, name, shape, data: None  # another form of a weight
         self.edit = lambda rank, root: None
         self.edit_buffers = lambda rank, root: root
@@ -385,10 +389,11 @@ class Save:
         storage = Storage(dtype, [0.0] * size)
         for (name, shape, data, _), start in zip(chunk, starts):
             form = self.weight(rank, name, shape, data)
-            if form is None and self.views:
+            if form is None and self.views and self.kind == "distributed":
                 storage.values[start:start + len(data)] = data
                 form = Tensor(storage, start, shape)
-            result[name] = form or tensor(shape, data, dtype)
+            is_wide = self.wide is not None and name.endswith(self.wide)
+            result[name] = form or tensor(shape, data, FLOAT32 if is_wide else dtype)
             if name.endswith("linear_qkv.weight"):
                 result[name.replace("weight", "_extra_state")] = None
             if name.endswith("router.weight"):
@@ -458,7 +463,8 @@ class Save:
             vectors = bool(group) and is_vector(rows[0][group[0]])
             param_groups.append({"wd_mult": 0.0 if vectors else 1.0, "betas": (0.0, 0.0),
                                  "is_expert_parallel": experts, "params": numbers})
-            masters.append([tensor(rows[0][i][1], rows[0][i][2]) for i in group])
+            masters.append([tensor(rows[0][i][1], rows[0][i][2]) for i in group
+                            if self.wide is None or not rows[0][i][0].endswith(self.wide)])
         inner = {"state": state, "param_groups": param_groups}
         if self.kind == "fp32":
             return inner
@@ -491,8 +497,11 @@ def good(folder):
     write("moe_tp2etp2", Model(tp=2, etp=2, experts=2, layers=1))
     # Optimizers of each rank: 32-bit, chained, vectors first.
     write("fp32_pp2", Model(pp=2), kind="fp32")
-    write("plain_moe_tp2ep2", Model(tp=2, ep=2, experts=4, layers=1), kind="plain",
-          chained=True)
+    # Experts of the shapes of other weights; a router of 32 bits, which has no master.
+    write("plain_moe_tp2ep2", Model(tp=2, ep=2, experts=4, layers=1, ffn=2), kind="plain",
+          chained=True, wide="router.weight")
+    # MindSpeed's layers in name only: the second of each stage.
+    write("noop_pp2", Model(pp=2, layers=4, noop={1, 3}, args={"noop_layers": {1, 3}}))
     # Latent attention: what is whole and what is split is in the arguments.
     latent = {"q_lora_rank": 6, "kv_lora_rank": 5, "qk_pos_emb_head_dim": 2}
     write("latent_tp2", Model(tp=2, latent=(6, 5, 2), layers=1, args=latent))

@@ -33,7 +33,10 @@ static void test_megatron_legacy_probe__by_content(void **state) {
         {GCMP_TEST_DATA "/legacy/moe_ep2", 0},
         {GCMP_TEST_DATA "/wgrads/base/wgrads/iter_0000001", 0},
         {GCMP_TEST_DATA "/megatron/s_base/iter_0000001", 0},
-        {SAMPLE("moe_ep2") "/mp_rank_00_000/model_optim_rng.pt", 0},
+        {SAMPLE("moe_ep2") "/mp_rank_00_000", 2},
+        {SAMPLE("moe_ep2") "/mp_rank_00_000/model_optim_rng.pt", 2},
+        {SAMPLE("moe_ep2") "/mp_rank_00_000/distrib_optim.pt", 0},
+        {SAMPLE("bucket_size") "/mp_rank_00/model_optim_rng.pt", 0}, /* all there is */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct gcmp_dir *dir;
@@ -183,6 +186,18 @@ static void test_megatron_legacy__array_that_changed(void **state) {
     temp_dir_remove(temp);
 }
 
+/* One rank of several is not the checkpoint. */
+static void test_megatron_legacy__one_rank_alone_is_refused(void **state) {
+    (void)state;
+    static const char message[] = "the files of one rank: name the folder of the iteration, which "
+                                  "holds all mp_rank_*";
+    check_refused_open(&gcmp_format_megatron_legacy, SAMPLE("moe_ep2") "/mp_rank_00_000",
+                       GRADCMP_ERROR_UNSUPPORTED, GRADCMP_NO_OFFSET, "mp_rank_00_000", message);
+    check_refused_open(&gcmp_format_megatron_legacy,
+                       SAMPLE("moe_ep2") "/mp_rank_00_000/model_optim_rng.pt",
+                       GRADCMP_ERROR_UNSUPPORTED, GRADCMP_NO_OFFSET, "model_optim_rng.pt", message);
+}
+
 static void test_megatron_legacy__damage_is_refused(void **state) {
     (void)state;
 #define QKV "decoder.layers.0.self_attention.linear_qkv.weight"
@@ -253,6 +268,7 @@ int main(void) {
         cmocka_unit_test(test_megatron_legacy__arrays_are_items),
         cmocka_unit_test(test_megatron_legacy__value_that_bfloat16_has_not),
         cmocka_unit_test(test_megatron_legacy__array_that_changed),
+        cmocka_unit_test(test_megatron_legacy__one_rank_alone_is_refused),
         cmocka_unit_test(test_megatron_legacy__damage_is_refused),
     };
     return cmocka_run_group_tests_name("megatron legacy", tests, NULL, NULL);

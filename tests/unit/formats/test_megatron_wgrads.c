@@ -52,7 +52,8 @@ static void test_megatron_wgrads_probe__by_content(void **state) {
         {DUMP("base"), 2},
         {DUMP("moe_te_tp2ep2"), 2},
         {GCMP_TEST_DATA "/wgrads/base/wgrads", 0},
-        {DUMP("base") "/mp_rank_00.pth", 0},
+        {DUMP("base") "/mp_rank_00.pth", 2},
+        {GCMP_TEST_DATA "/wgrads/truth.json", 0},
         {GCMP_TEST_DATA "/legacy/moe_ep2/iter_0000001", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -108,6 +109,21 @@ static void test_megatron_wgrads__second_number_is_a_rank_of_experts(void **stat
     close_format(opened);
 }
 
+/* More files than tensor-parallel ranks: these went round, so that there are no more. */
+static void test_megatron_wgrads__ranks_that_went_round(void **state) {
+    char *path = copy_files(*state, DUMP("moe_te_tp2ep2"), "*", "a"), command[1200];
+    snprintf(command, sizeof command,
+             "cp '%s/mp_rank_00_000.pth' '%s/mp_rank_00_002.pth' && "
+             "cp '%s/mp_rank_01_001.pth' '%s/mp_rank_01_003.pth'",
+             path, path, path, path);
+    assert_int_equal(system(command), 0);
+    struct opened *opened = open_good(&gcmp_format_megatron_wgrads, path);
+    assert_int_equal(opened->catalogue.parallel.tp, 2);
+    assert_int_equal(opened->catalogue.parallel.ep, 4);
+    close_format(opened);
+    free(path);
+}
+
 static void test_megatron_wgrads__chunks(void **state) {
     (void)state;
     struct opened *opened = open_good(&gcmp_format_megatron_wgrads, DUMP("pp2vp2"));
@@ -152,6 +168,15 @@ static void test_megatron_wgrads__truncated_file(void **state) {
     free(path);
 }
 
+/* One rank of several is not the dump. */
+static void test_megatron_wgrads__one_rank_alone_is_refused(void **state) {
+    (void)state;
+    check_refused_open(&gcmp_format_megatron_wgrads, DUMP("tp2pp2") "/mp_rank_00_000.pth",
+                       GRADCMP_ERROR_UNSUPPORTED, GRADCMP_NO_OFFSET, "mp_rank_00_000.pth",
+                       "the gradient dump of one rank: name the folder of the iteration, which "
+                       "holds all mp_rank_*.pth");
+}
+
 static void test_megatron_wgrads__other_archives_are_refused(void **state) {
     char *path = copy_files(*state, GCMP_TEST_DATA "/legacy/moe_ep2/iter_0000001/mp_rank_00_000",
                             "model_optim_rng.pt", "a");
@@ -171,11 +196,13 @@ int main(void) {
         cmocka_unit_test(test_megatron_wgrads__one_rank),
         cmocka_unit_test(test_megatron_wgrads__second_number_is_a_stage),
         cmocka_unit_test(test_megatron_wgrads__second_number_is_a_rank_of_experts),
+        TEMP_TEST(test_megatron_wgrads__ranks_that_went_round),
         cmocka_unit_test(test_megatron_wgrads__chunks),
         TEMP_TEST(test_megatron_wgrads__weights_beside_them),
         TEMP_TEST(test_megatron_wgrads__missing_file_is_named),
         TEMP_TEST(test_megatron_wgrads__files_of_two_saves),
         TEMP_TEST(test_megatron_wgrads__truncated_file),
+        cmocka_unit_test(test_megatron_wgrads__one_rank_alone_is_refused),
         TEMP_TEST(test_megatron_wgrads__other_archives_are_refused),
     };
     return cmocka_run_group_tests_name("megatron wgrads", tests, NULL, NULL);

@@ -68,13 +68,51 @@ static void test_local__wrappers_are_taken_off(void **state) {
     gcmp_model_free(&model);
 }
 
+/* A state that the last layer of a stage lacks: how many there are is seen in the weights. So are
+ * names that depend on what stands beside them. */
+static void test_local__state_that_layers_lack(void **state) {
+    struct hand *hand = *state;
+    for (int32_t pp = 0; pp < 2; pp++) {
+        struct local_rank rank = {.pp = pp};
+        for (int layer = 0; layer < 2; layer++) {
+            char name[64];
+            snprintf(name, sizeof name, "decoder.layers.%d.input_layernorm.weight", layer);
+            hand_stored(hand, LOCAL_SHARD(hand, rank, name, 2))->state = "param";
+            snprintf(name, sizeof name, "decoder.layers.%d.self_attention.linear_qkv.weight",
+                     layer);
+            hand_stored(hand, LOCAL_SHARD(hand, rank, name, 4, 2))->state = "param";
+        }
+        LOCAL_SHARD(hand, rank, "decoder.layers.0.input_layernorm.weight", 2);
+    }
+    struct gradcmp_model model = hand_unshard(hand, "main_grad");
+    ASSERT_NAMES(&model, "decoder.layers.0.self_attention.linear_qkv.layer_norm_weight",
+                 "decoder.layers.2.self_attention.linear_qkv.layer_norm_weight");
+    gcmp_model_free(&model);
+}
+
 static void test_local__fewer_layers_than_the_run_has(void **state) {
     struct hand *hand = *state;
     hand->catalogue.layers = 3;
     LOCAL_SHARD(hand, FIRST, "decoder.layers.0.w", 2);
     LOCAL_SHARD(hand, (struct local_rank){.pp = 1}, "decoder.layers.0.w", 2);
+    LOCAL_SHARD(hand, (struct local_rank){.pp = 1}, "mtp.layers.0.w", 2); /* is not counted */
     hand_refuse(hand, "main_grad", GRADCMP_ERROR_CORRUPT,
                 "the ranks' files hold 2 layers, but the run has 3");
+}
+
+/* Three layers on stages of two: the fourth is there in name only. */
+static void test_local__layers_in_name_only(void **state) {
+    struct hand *hand = *state;
+    struct gradcmp_setting noop = {
+        .name = "noop_layers", .kind = GRADCMP_SETTING_TEXT, .text = "1,3"};
+    assert_int_equal(gcmp_catalogue_set(&hand->catalogue, &noop, NULL), GRADCMP_OK);
+    hand->catalogue.layers = 4;
+    hand->catalogue.parallel.pp = 2;
+    LOCAL_SHARD(hand, FIRST, "decoder.layers.0.w", 2);
+    LOCAL_SHARD(hand, (struct local_rank){.pp = 1}, "decoder.layers.0.w", 2);
+    struct gradcmp_model model = hand_unshard(hand, "main_grad");
+    ASSERT_NAMES(&model, "decoder.layers.0.w", "decoder.layers.2.w");
+    gcmp_model_free(&model);
 }
 
 /* Local modules and grouped matrices name the same experts. */
@@ -165,6 +203,26 @@ static void test_local__copies_of_ranks_of_experts(void **state) {
     assert_int_equal(norm->slabs[1].coords->ep, 2);
     assert_int_equal(norm->slabs[2].coords->tp, 1);
     assert_int_equal(hand_find(&model, "decoder.layers.0.mlp.experts.experts.3.w")->copy_count, 1);
+    gcmp_model_free(&model);
+}
+
+/* Experts split over fewer ranks than the rest: tp 4, etp 2, ep 2. */
+static void test_local__experts_split_over_fewer_ranks(void **state) {
+    struct hand *hand = *state;
+    for (int32_t r = 0; r < 4; r++) {
+        struct local_rank rank = {.tp = r, .ep = r / 2, .etp = r % 2};
+        LOCAL_SHARD(hand, rank, "layers.0.pre_mlp_layernorm.weight", 8);
+        LOCAL_SHARD(hand, rank, "layers.0.mlp.experts.local_experts.0.linear_fc1.weight", 6, 8);
+        LOCAL_SHARD(hand, rank, "layers.0.mlp.experts.local_experts.0.linear_fc2.weight", 8, 3);
+    }
+    struct gradcmp_model model = hand_unshard(hand, "main_grad");
+    const struct gradcmp_parameter *fc2 =
+        hand_find(&model, "layers.0.mlp.experts.experts.1.linear_fc2.weight");
+    ASSERT_SHAPE(fc2, 8, 6);
+    assert_int_equal(fc2->copy_count, 1);
+    expect_slab(fc2, 1, DIMS(0, 3), DIMS(8, 3), 0);
+    assert_int_equal(fc2->slabs[1].coords->tp, 3);
+    assert_int_equal(hand_find(&model, "layers.0.pre_mlp_layernorm.weight")->copy_count, 4);
     gcmp_model_free(&model);
 }
 
@@ -328,12 +386,15 @@ int main(void) {
         LOCAL_TEST(test_local__stages_of_different_depth),
         LOCAL_TEST(test_local__stacks_count_apart),
         LOCAL_TEST(test_local__wrappers_are_taken_off),
+        LOCAL_TEST(test_local__state_that_layers_lack),
         LOCAL_TEST(test_local__fewer_layers_than_the_run_has),
+        LOCAL_TEST(test_local__layers_in_name_only),
         LOCAL_TEST(test_local__experts_of_ranks),
         LOCAL_TEST(test_local__numbers_grow),
         LOCAL_TEST(test_local__ranks_with_different_numbers_of_experts),
         LOCAL_TEST(test_local__experts_in_one_tensor),
         LOCAL_TEST(test_local__copies_of_ranks_of_experts),
+        LOCAL_TEST(test_local__experts_split_over_fewer_ranks),
         LOCAL_TEST(test_local__one_name_on_two_stages_is_copies),
         LOCAL_TEST(test_local__rank_without_a_shard),
         LOCAL_TEST(test_local__shapes_that_differ),

@@ -249,11 +249,11 @@ static const struct local_rank FIRST = {.tp = 0};
 static void test_cut__chunks_and_types(void **state) {
     struct hand *hand = *state;
     struct local_rank second = {.vp = 1};
+    add_weight(hand, second, "layers.0.a_norm", 3, GRADCMP_DTYPE_BFLOAT16);
     add_weight(hand, FIRST, "layers.0.a_norm", 3, GRADCMP_DTYPE_BFLOAT16);
     add_weight(hand, FIRST, "layers.0.b_norm", 3, GRADCMP_DTYPE_FLOAT32);
     add_weight(hand, FIRST, "layers.0.c_norm", 3, GRADCMP_DTYPE_BFLOAT16);
     add_weight(hand, FIRST, "layers.0.mlp.router.expert_bias", 7, GRADCMP_DTYPE_FLOAT32);
-    add_weight(hand, second, "layers.0.a_norm", 3, GRADCMP_DTYPE_BFLOAT16);
     add_buffer(hand, FIRST, "gbuf_idx_2", 3, 300);
     add_buffer(hand, FIRST, "gbuf_idx_0", 67, 100);
     add_buffer(hand, FIRST, "gbuf_idx_1", 3, 200);

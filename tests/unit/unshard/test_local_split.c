@@ -332,6 +332,11 @@ static void test_local_split__module_that_the_arguments_say_is_whole(void **stat
     assert_int_equal(hand_find(&model, LAYER "mlp.linear_fc1.weight")->copy_count, 2);
     ASSERT_SHAPE(hand_find(&model, LAYER "mlp.linear_fc2.weight"), 8, 3);
     gcmp_model_free(&model);
+    local_setting(hand, "num_attention_heads", 2); /* is nothing to an MLP */
+    local_setting(hand, "kv_channels", 3);
+    model = hand_unshard(hand, "main_grad");
+    ASSERT_SHAPE(hand_find(&model, LAYER "mlp.linear_fc2.weight"), 8, 3);
+    gcmp_model_free(&model);
     local_setting(hand, "moe_ffn_hidden_size", 6); /* may be a share of this as well */
     model = hand_unshard(hand, "main_grad");
     ASSERT_SHAPE(hand_find(&model, LAYER "mlp.linear_fc2.weight"), 8, 6);
