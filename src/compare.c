@@ -263,11 +263,12 @@ static enum gradcmp_status check_types(const struct gradcmp_pair_report *pair,
     return GRADCMP_OK;
 }
 
-/* Say where layers that the model has are not there to be judged. */
+/* Say where layers that the runs' arguments count are not there to be judged. */
 static enum gradcmp_status note_layers(struct gcmp_comparison *comparison,
                                        struct gradcmp_pair_report *pair,
                                        struct gradcmp_error *error) {
-    uint64_t layers = pair->bound.layers, seen = 0, absent = 0;
+    uint64_t layers = comparison->report->baseline->layers, seen = 0, absent = 0;
+    layers = pair->catalogue->layers > layers ? pair->catalogue->layers : layers;
     for (uint64_t layer = 1; layer <= layers && layers <= 65536; layer++) {
         bool found = false;
         for (size_t i = 0; i < pair->parameter_count && !found; i++) {
