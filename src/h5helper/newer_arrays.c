@@ -38,6 +38,7 @@ static bool has_page(const unsigned char *map, uint64_t page) {
 struct pages {
     uint64_t address, first, count, page_elems;
     const unsigned char *map;
+    uint64_t map_first; /* bit of the first page */
 };
 
 static bool read_pages(struct elements *elements, const struct pages *pages) {
@@ -47,7 +48,7 @@ static bool read_pages(struct elements *elements, const struct pages *pages) {
         uint64_t left = pages->count - at;
         uint64_t count = left < pages->page_elems ? left : pages->page_elems;
         size_t bytes = (size_t)count * size + CHECKSUM_BYTES;
-        if (has_page(pages->map, page)) {
+        if (has_page(pages->map, pages->map_first + page)) {
             unsigned char *read = newer_read_block(elements->object, address, bytes, "");
             if (read == NULL) {
                 return false;
@@ -79,7 +80,7 @@ static bool read_fixed_block(struct elements *elements, uint64_t address, unsign
     }
     bool good;
     if (paged) {
-        struct pages pages = {address + bytes, 0, count, page_elems, read + PREFIX_BYTES};
+        struct pages pages = {address + bytes, 0, count, page_elems, read + PREFIX_BYTES, 0};
         good = read_pages(elements, &pages);
     } else {
         struct gcmp_cursor cursor = gcmp_cursor_make(read + PREFIX_BYTES, elem_bytes, 0);
@@ -172,56 +173,74 @@ static uint64_t group_start(const struct shape *shape, unsigned group) {
     return shape->index_elems + (((uint64_t)1 << group) - 1) * shape->min_elems;
 }
 
-/* Read a data block; `map` tells which of its pages were written, where it has pages. */
-static bool read_data_block(struct elements *elements, const struct shape *shape, uint64_t address,
-                            uint64_t first, uint64_t count, const unsigned char *map) {
+/* A data block: its elements, and which of its pages were written, where it has pages. */
+struct block {
+    uint64_t address, first, count;
+    const unsigned char *map;
+    uint64_t map_first;
+};
+
+static bool read_data_block(struct elements *elements, const struct shape *shape,
+                            const struct block *block) {
     uint64_t page_elems = (uint64_t)1 << shape->page_bits;
-    bool paged = count > page_elems;
-    uint64_t elem_bytes = paged ? 0 : count * element_bytes(elements);
+    bool paged = block->count > page_elems;
+    uint64_t elem_bytes = paged ? 0 : block->count * element_bytes(elements);
     size_t start = PREFIX_BYTES + shape->offset_bytes;
-    if (paged && map == NULL) {
+    if (paged && block->map == NULL) {
         return fail(elements, "extensible array of chunks of a kind that is not known");
     }
-    unsigned char *read = newer_read_block(elements->object, address,
+    unsigned char *read = newer_read_block(elements->object, block->address,
                                            start + (size_t)elem_bytes + CHECKSUM_BYTES, "EADB");
     if (read == NULL) {
         return false;
     }
     bool good;
     if (paged) {
-        struct pages pages = {address + start + CHECKSUM_BYTES, first, count, page_elems, map};
+        struct pages pages = {block->address + start + CHECKSUM_BYTES,
+                              block->first,
+                              block->count,
+                              page_elems,
+                              block->map,
+                              block->map_first};
         good = read_pages(elements, &pages);
     } else {
         struct gcmp_cursor cursor = gcmp_cursor_make(read + start, (size_t)elem_bytes, 0);
-        good = read_run(elements, &cursor, first, count);
+        good = read_run(elements, &cursor, block->first, block->count);
     }
     free(read);
     return good;
 }
 
-/* Read the data blocks of a group, whose addresses `cursor` yields. `maps` holds map_bytes for each
- * block. */
+/* Pages of each data block of a group; 0: not paged. */
+static uint64_t group_pages(const struct shape *shape, unsigned group) {
+    uint64_t elems = block_elems(shape, group), page_elems = (uint64_t)1 << shape->page_bits;
+    return elems > page_elems ? elems / page_elems : 0;
+}
+
+/* Read the data blocks of a group, whose addresses `cursor` yields. `map` has a bit for each page
+ * of each block, one block behind the other. */
 static bool read_group(struct elements *elements, const struct shape *shape, unsigned group,
-                       struct gcmp_cursor *cursor, const unsigned char *maps, size_t map_bytes) {
-    uint64_t count = block_elems(shape, group), first = group_start(shape, group);
-    for (uint64_t i = 0; i < group_blocks(group); i++, first += count) {
-        uint64_t address;
-        if (!gcmp_read_u64le(cursor, &address)) {
+                       struct gcmp_cursor *cursor, const unsigned char *map) {
+    struct block block = {
+        .first = group_start(shape, group), .count = block_elems(shape, group), .map = map};
+    for (uint64_t i = 0; i < group_blocks(group); i++) {
+        if (!gcmp_read_u64le(cursor, &block.address)) {
             return false;
         }
-        const unsigned char *map = maps == NULL ? NULL : maps + i * map_bytes;
-        if (address != UINT64_MAX && first < elements->count &&
-            !read_data_block(elements, shape, address, first, count, map)) {
+        if (block.address != UINT64_MAX && block.first < elements->count &&
+            !read_data_block(elements, shape, &block)) {
             return false;
         }
+        block.first += block.count;
+        block.map_first += group_pages(shape, group);
     }
     return true;
 }
 
+/* The map of pages takes whole bytes for each block, although its bits stand close together. */
 static bool read_super_block(struct elements *elements, const struct shape *shape, unsigned group,
                              uint64_t address) {
-    uint64_t elems = block_elems(shape, group), page_elems = (uint64_t)1 << shape->page_bits;
-    uint64_t pages = elems > page_elems ? elems / page_elems : 0;
+    uint64_t pages = group_pages(shape, group);
     size_t map_bytes = (size_t)(pages / 8 + (pages % 8 != 0));
     size_t blocks = (size_t)group_blocks(group), start = PREFIX_BYTES + shape->offset_bytes;
     size_t bytes = start + blocks * (map_bytes + ADDRESS_BYTES) + CHECKSUM_BYTES;
@@ -231,8 +250,7 @@ static bool read_super_block(struct elements *elements, const struct shape *shap
     }
     struct gcmp_cursor cursor =
         gcmp_cursor_make(read + start + blocks * map_bytes, blocks * ADDRESS_BYTES, 0);
-    bool good =
-        read_group(elements, shape, group, &cursor, pages > 0 ? read + start : NULL, map_bytes);
+    bool good = read_group(elements, shape, group, &cursor, pages > 0 ? read + start : NULL);
     free(read);
     return good;
 }
@@ -255,7 +273,7 @@ static bool read_index_block(struct elements *elements, const struct shape *shap
         gcmp_cursor_make(read + PREFIX_BYTES, bytes - PREFIX_BYTES - CHECKSUM_BYTES, 0);
     bool good = read_run(elements, &cursor, 0, shape->index_elems);
     for (unsigned group = 0; good && group < shape->direct; group++) {
-        good = read_group(elements, shape, group, &cursor, NULL, 0);
+        good = read_group(elements, shape, group, &cursor, NULL);
     }
     for (unsigned group = shape->direct; good && group < shape->groups; group++) {
         uint64_t address;
