@@ -408,8 +408,20 @@ static enum gradcmp_status keep_data(struct reader *reader) {
     return GRADCMP_OK;
 }
 
+/* Datasets come in the order in which they were made. Where that is not by name, the writer went
+ * through its model. */
+static bool is_by_name(const struct gradcmp_catalogue *catalogue) {
+    for (size_t i = 1; i < catalogue->stored_count; i++) {
+        if (strcmp(catalogue->stored[i - 1].key, catalogue->stored[i].key) > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static enum gradcmp_status read_all(struct reader *reader) {
     GCMP_TRY(read_records(reader));
+    reader->catalogue->is_ordered = !is_by_name(reader->catalogue);
     GCMP_TRY(follow_links(reader));
     GCMP_TRY(keep_data(reader));
     size_t count = reader->catalogue->stored_count;

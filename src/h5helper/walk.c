@@ -1,7 +1,8 @@
 /* Walks the groups of a file by hard links, without recursion. Soft links are told and left to the
- * reader; links to other files end the walk.
+ * reader; links to other files end the walk. Datasets are told in the order of their addresses,
+ * which is that in which they were made: groups list by name.
  *
- * Limits: MAX_GROUPS; GCMP_H5_MAX_PATH. */
+ * Limits: MAX_OBJECTS groups and datasets each; GCMP_H5_MAX_PATH. */
 #include "h5helper/helper.h"
 
 #include <stdio.h>
@@ -10,19 +11,23 @@
 
 #include "base/map.h"
 
-enum { MAX_GROUPS = 1 << 20 };
+enum { MAX_OBJECTS = 1 << 22 };
 
-/* A group still to be looked at. */
-struct group {
+/* A group or a dataset still to be looked at. */
+struct object_link {
     char *path; /* without a slash in front; "" for the root */
     haddr_t address;
 };
 
+struct object_list {
+    struct object_link *links; /* in the order in which they were found */
+    size_t count, capacity;
+};
+
 struct walk {
     hid_t file;
-    uint64_t base_bytes;  /* from which addresses count: behind the user block */
-    struct group *groups; /* in the order in which they were found */
-    size_t count, capacity, done;
+    uint64_t base_bytes; /* from which addresses count: behind the user block */
+    struct object_list groups, datasets;
     struct gcmp_map seen; /* addresses of groups */
     const char *folder;   /* path of the group that is being looked at */
 };
@@ -48,19 +53,28 @@ static char *path_of(const struct walk *walk, const char *name) {
     return path;
 }
 
-/* Queue a group; takes over the path. A group that two links lead to may be its own ancestor. */
-static bool queue_group(struct walk *walk, char *path, haddr_t address) {
-    if (walk->count == walk->capacity) {
-        size_t capacity = walk->capacity == 0 ? 64 : 2 * walk->capacity;
-        struct group *moved = realloc(walk->groups, capacity * sizeof *moved);
+/* Append to a list; takes over the path. */
+static bool add_link(struct object_list *list, char *path, haddr_t address) {
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity == 0 ? 64 : 2 * list->capacity;
+        struct object_link *moved = realloc(list->links, capacity * sizeof *moved);
         if (moved == NULL) {
             free(path);
             return fail_memory();
         }
-        walk->groups = moved;
-        walk->capacity = capacity;
+        list->links = moved;
+        list->capacity = capacity;
     }
-    walk->groups[walk->count] = (struct group){path, address};
+    list->links[list->count++] = (struct object_link){path, address};
+    if (list->count > MAX_OBJECTS) {
+        helper_fail(GRADCMP_ERROR_LIMIT, "more than %d groups or datasets", MAX_OBJECTS);
+        return false;
+    }
+    return true;
+}
+
+/* Queue a group; takes over the path. A group that two links lead to may be its own ancestor. */
+static bool queue_group(struct walk *walk, char *path, haddr_t address) {
     /* The map borrows its keys, and the array moves: keys are copies of their own. */
     haddr_t *key = malloc(sizeof *key);
     if (key == NULL) {
@@ -69,39 +83,37 @@ static bool queue_group(struct walk *walk, char *path, haddr_t address) {
     }
     *key = address;
     enum gcmp_map_result result = gcmp_map_add(&walk->seen, key, sizeof *key, 0, NULL);
-    if (result != GCMP_MAP_ADDED) {
+    if (result == GCMP_MAP_ADDED) {
+        return add_link(&walk->groups, path, address);
+    }
+    if (result == GCMP_MAP_PRESENT) {
         helper_fail(GRADCMP_ERROR_UNSUPPORTED, "\"%.200s\": a second hard link to a group", path);
-        free(key);
-        free(path);
-        return result == GCMP_MAP_NO_MEMORY ? fail_memory() : false;
     }
-    walk->count++;
-    if (walk->count > MAX_GROUPS) {
-        helper_fail(GRADCMP_ERROR_LIMIT, "more than %d groups", MAX_GROUPS);
-        return false;
-    }
-    return true;
+    free(key);
+    free(path);
+    return fail_memory(); /* unless something else was told already */
 }
 
-/* Look at the object behind a hard link. Takes over the path. */
-static bool look_at_object(struct walk *walk, hid_t object, char *path) {
-    H5O_info_t info;
-    H5I_type_t type = H5Iget_type(object);
-    bool good = true;
+/* Queue the object behind a hard link. Takes over the path. One that cannot be opened may be a
+ * dataset that is too new. */
+static bool follow_hard_link(struct walk *walk, hid_t group, const char *name, char *path,
+                             haddr_t address) {
+    hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    H5I_type_t type = object < 0 ? H5I_DATASET : H5Iget_type(object);
+    if (object >= 0) {
+        H5Oclose(object);
+    }
     if (type == H5I_GROUP) {
-        if (H5Oget_info2(object, &info, H5O_INFO_BASIC) < 0) {
-            good = fail_part(path, "object header");
-        } else {
-            return queue_group(walk, path, info.addr);
-        }
-    } else if (type == H5I_DATASET) {
-        good = tell_dataset(object, path);
-    } else if (type != H5I_DATATYPE) {
+        return queue_group(walk, path, address);
+    }
+    if (type == H5I_DATASET) {
+        return add_link(&walk->datasets, path, address);
+    }
+    if (type != H5I_DATATYPE) {
         helper_fail(GRADCMP_ERROR_UNSUPPORTED, "\"%.200s\": neither a group nor a dataset", path);
-        good = false;
     }
     free(path);
-    return good;
+    return type == H5I_DATATYPE;
 }
 
 static bool tell_soft_link(hid_t group, const char *name, const char *path, size_t value_bytes) {
@@ -115,23 +127,6 @@ static bool tell_soft_link(hid_t group, const char *name, const char *path, size
     put_text(path, strlen(path));
     put_text(target, strlen(target));
     return true;
-}
-
-/* Takes over the path. */
-static bool follow_hard_link(struct walk *walk, hid_t group, const char *name, char *path,
-                             haddr_t address) {
-    hid_t object = H5Oopen(group, name, H5P_DEFAULT);
-    if (object >= 0) {
-        bool good = look_at_object(walk, object, path);
-        H5Oclose(object);
-        return good;
-    }
-    enum newer told = newer_tell(walk->base_bytes, address, path);
-    if (told == NEWER_NONE) {
-        (void)fail_part(path, "object");
-    }
-    free(path);
-    return told == NEWER_TOLD;
 }
 
 static bool look_at_link(struct walk *walk, hid_t group, const char *name, const H5L_info_t *info) {
@@ -158,7 +153,7 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *info, 
     return look_at_link(user, group, name, info) ? 0 : -1;
 }
 
-static bool look_at_group(struct walk *walk, const struct group *group) {
+static bool look_at_group(struct walk *walk, const struct object_link *group) {
     hsize_t index = 0;
     char *path = group->path;
     haddr_t address = group->address;
@@ -171,6 +166,42 @@ static bool look_at_group(struct walk *walk, const struct group *group) {
     }
     H5Oclose(id);
     return good && !helper_has_failed();
+}
+
+/* Order by address; links to one dataset by path. */
+static int compare_links(const void *left, const void *right) {
+    const struct object_link *a = left, *b = right;
+    if (a->address != b->address) {
+        return a->address < b->address ? -1 : 1;
+    }
+    return strcmp(a->path, b->path);
+}
+
+static bool tell_link(const struct walk *walk, const struct object_link *link) {
+    hid_t object = H5Oopen_by_addr(walk->file, link->address);
+    if (object >= 0) {
+        bool good = tell_dataset(object, link->path);
+        H5Oclose(object);
+        return good;
+    }
+    enum newer told = newer_tell(walk->base_bytes, link->address, link->path);
+    if (told == NEWER_NONE) {
+        (void)fail_part(link->path, "object");
+    }
+    return told == NEWER_TOLD;
+}
+
+static bool tell_datasets(struct walk *walk) {
+    struct object_list *list = &walk->datasets;
+    if (list->count > 0) {
+        qsort(list->links, list->count, sizeof *list->links, compare_links);
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        if (!tell_link(walk, &list->links[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Integers of the file itself that tell when it was written. */
@@ -215,9 +246,9 @@ bool walk_file(hid_t file) {
     H5Oclose(root);
     char *path = strdup("");
     good = good && read_base(&walk) && path != NULL && queue_group(&walk, path, info.addr);
-    while (good && walk.done < walk.count) {
-        struct group group = walk.groups[walk.done++]; /* the array may move */
+    for (size_t done = 0; good && done < walk.groups.count; done++) {
+        struct object_link group = walk.groups.links[done]; /* the array may move */
         good = look_at_group(&walk, &group);
     }
-    return good; /* what the walk holds goes with the process */
+    return good && tell_datasets(&walk); /* what the walk holds goes with the process */
 }

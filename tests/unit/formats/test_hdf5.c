@@ -431,6 +431,35 @@ static void test_open__links_within_the_file_are_followed(void **state) {
     free(path);
 }
 
+/* Groups list by name; what is numbered elsewhere needs the order of the model. */
+static void test_open__datasets_come_in_the_order_of_their_making(void **state) {
+    static const char *const names[] = {"exp_avg/layers/1/z", "exp_avg/embedding",
+                                        "exp_avg/layers/0/a", "exp_avg/layers/1/b", "exp_avg/aa"};
+    char *path = temp_path(*state, "a.h5");
+    for (int latest = 0; latest < 2; latest++) {
+        hid_t file = made_file(path, latest != 0, 0);
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            write_one(file, names[i]);
+        }
+        H5Fclose(file);
+        struct opened *opened = open_good(format, path);
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            assert_string_equal(opened->catalogue.stored[i].key, names[i]);
+        }
+        assert_true(opened->catalogue.is_ordered);
+        close_format(opened);
+    }
+    /* Made in the order of their names: that says nothing of a model. */
+    hid_t file = made_file(path, false, 0);
+    write_one(file, "exp_avg/a");
+    write_one(file, "exp_avg/b");
+    H5Fclose(file);
+    struct opened *opened = open_good(format, path);
+    assert_false(opened->catalogue.is_ordered);
+    close_format(opened);
+    free(path);
+}
+
 static void test_open__step_is_the_iteration(void **state) {
     char *path = temp_path(*state, "a.h5");
     hid_t file = made_file(path, false, 0), space = H5Screate(H5S_SCALAR);
@@ -672,6 +701,7 @@ int main(void) {
         TEMP_TEST(test_open__types_are_told),
         TEMP_TEST(test_open__other_datasets_are_listed),
         TEMP_TEST(test_open__links_within_the_file_are_followed),
+        TEMP_TEST(test_open__datasets_come_in_the_order_of_their_making),
         TEMP_TEST(test_open__step_is_the_iteration),
         TEMP_TEST(test_open__bytes_in_other_files_are_refused),
         TEMP_TEST(test_open__external_link_on_the_way_is_refused),
