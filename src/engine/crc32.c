@@ -1,3 +1,4 @@
+/* Checksums by libdeflate, which uses the processor's instructions; shifts by zlib. */
 #include "engine/crc32.h"
 
 #include <libdeflate.h>
