@@ -46,6 +46,7 @@ struct fletcher {
     unsigned char held; /* the first byte of a word whose second is to come */
 };
 
+/* Bring the carry round. Of two numbers below 2^16 the folded sum is below 2^16 again. */
 static uint32_t fold(uint32_t sum) {
     return (sum & 0xffff) + (sum >> 16);
 }
@@ -70,7 +71,7 @@ static uint32_t finish(struct fletcher *fletcher) {
     if (fletcher->odd) {
         add_word(fletcher, (uint32_t)fletcher->held << 8);
     }
-    return fold(fletcher->sum_of_sums) << 16 | fold(fletcher->sum);
+    return fletcher->sum_of_sums << 16 | fletcher->sum;
 }
 
 static enum gradcmp_status sum_up(const struct gcmp_bytes *bytes, uint32_t *found,

@@ -27,20 +27,22 @@
  * heap's block or a vector of links what the file has. */
 #define MAX_DATA_BYTES ((rlim_t)512 << 20)
 
-static bool set_limit(int resource, rlim_t value) {
-    struct rlimit limit = {value, value};
-    struct rlimit old;
-    if (getrlimit((__rlimit_resource_t)resource, &old) == 0 && old.rlim_max < value) {
-        return true; /* it is lower already */
-    }
-    return setrlimit((__rlimit_resource_t)resource, &limit) == 0;
+static bool lower(struct rlimit *limit, rlim_t value) {
+    limit->rlim_max = limit->rlim_max < value ? limit->rlim_max : value;
+    limit->rlim_cur = limit->rlim_max;
+    return true;
 }
 
+/* The type of a resource's number is not the same in every C library. */
+#define LOWER(resource, value)                                                                     \
+    (getrlimit((resource), &limit) == 0 && lower(&limit, (value)) &&                               \
+     setrlimit((resource), &limit) == 0)
+
 static bool set_limits(unsigned long cpu_seconds) {
-    bool memory = SANITIZED || set_limit(RLIMIT_DATA, MAX_DATA_BYTES);
-    return memory && set_limit(RLIMIT_CPU, cpu_seconds) && set_limit(RLIMIT_CORE, 0) &&
-           set_limit(RLIMIT_FSIZE, 0) && set_limit(RLIMIT_NOFILE, 3) &&
-           set_limit(RLIMIT_STACK, 8 << 20);
+    struct rlimit limit;
+    bool memory = SANITIZED || LOWER(RLIMIT_DATA, MAX_DATA_BYTES);
+    return memory && LOWER(RLIMIT_CPU, cpu_seconds) && LOWER(RLIMIT_CORE, 0) &&
+           LOWER(RLIMIT_FSIZE, 0) && LOWER(RLIMIT_NOFILE, 3);
 }
 
 #if defined(__x86_64__)

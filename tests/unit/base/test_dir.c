@@ -419,6 +419,55 @@ static void test_slurp__whole_file_or_limit(void **state) {
     gcmp_dir_close(dir);
 }
 
+/* A file that is open and has no name. */
+static void test_adopt__open_file_is_a_directory_of_one(void **state) {
+    char *path = temp_path(*state, "gone"), bytes[4] = "";
+    struct gcmp_dir *dir;
+    struct gradcmp_error error = {0};
+    const char *name = NULL;
+    uint32_t file;
+    temp_file(*state, "gone", "0123456789", 10);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(gcmp_dir_adopt(fd, "some/where/item", &dir, &error), GRADCMP_OK);
+    assert_true(gcmp_dir_is_file(dir, &name));
+    assert_string_equal(name, "item");
+    assert_int_equal(gcmp_dir_add(dir, "item", 4, &file, &error), GRADCMP_OK);
+    assert_int_equal(gcmp_dir_file_bytes(dir, file), 10);
+    assert_int_equal(gcmp_dir_read(dir, file, 3, bytes, 3, &error), GRADCMP_OK);
+    assert_string_equal(bytes, "345");
+    assert_int_equal(gcmp_dir_read(dir, file, 8, bytes, 3, &error), GRADCMP_ERROR_CORRUPT);
+    assert_string_equal(error.path, "some/where/item");
+    assert_int_equal(gcmp_dir_add(dir, "other", 5, &file, &error), GRADCMP_ERROR_IO);
+    gcmp_dir_close(dir);
+    assert_int_equal(fcntl(fd, F_GETFD), -1); /* it was taken over */
+    free(path);
+}
+
+static void test_open_fd__only_the_file_that_was_registered(void **state) {
+    struct gcmp_dir *dir = open_dir(*state);
+    struct gradcmp_error error = {0};
+    char bytes[4] = "";
+    uint32_t file;
+    int fd;
+    temp_file(*state, "a", "abc", 3);
+    assert_int_equal(gcmp_dir_add(dir, "a", 1, &file, &error), GRADCMP_OK);
+    assert_int_equal(gcmp_dir_open_fd(dir, file, &fd, &error), GRADCMP_OK);
+    assert_int_equal(pread(fd, bytes, 3, 0), 3);
+    assert_string_equal(bytes, "abc");
+    assert_true((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+    close(fd);
+    temp_file(*state, "b", "xyz", 3);
+    char *old = temp_path(*state, "a"), *new = temp_path(*state, "b");
+    assert_int_equal(rename(new, old), 0);
+    assert_int_equal(gcmp_dir_open_fd(dir, file, &fd, &error), GRADCMP_ERROR_IO);
+    assert_string_equal(error.message, "changed while being read");
+    assert_int_equal(fd, -1);
+    gcmp_dir_close(dir);
+    free(old);
+    free(new);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEMP_TEST(test_open__absent_path_is_io),
@@ -437,6 +486,8 @@ int main(void) {
         TEMP_TEST(test_pool__lives_with_few_descriptors),
         TEMP_TEST(test_list__sorted_and_limited),
         TEMP_TEST(test_slurp__whole_file_or_limit),
+        TEMP_TEST(test_adopt__open_file_is_a_directory_of_one),
+        TEMP_TEST(test_open_fd__only_the_file_that_was_registered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

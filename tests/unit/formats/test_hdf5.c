@@ -162,7 +162,7 @@ static void test_open__chunks_that_left_filters_out_are_read(void **state) {
                          .plain_edges = true};
     struct made masked = {.name = "exp_avg.masked",
                           .ndim = 1,
-                          .sizes = {8},
+                          .sizes = {12},
                           .chunk = {4},
                           .layout = H5D_CHUNKED,
                           .shuffle = true,
@@ -170,8 +170,18 @@ static void test_open__chunks_that_left_filters_out_are_read(void **state) {
     H5Dclose(made_write(file, &edges, H5T_IEEE_F32LE));
     hid_t dataset = made_write(file, &masked, H5T_IEEE_F32LE);
     float plain[4] = {made_value(4), made_value(5), made_value(6), made_value(7)};
+    unsigned char bytes[sizeof plain], shuffled[sizeof plain];
     hsize_t at = 4;
     assert_true(H5Dwrite_chunk(dataset, H5P_DEFAULT, 3, &at, sizeof plain, plain) >= 0);
+    for (int i = 0; i < 4; i++) {
+        plain[i] = made_value(8 + (uint64_t)i);
+    }
+    memcpy(bytes, plain, sizeof plain);
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        shuffled[i % 4 * 4 + i / 4] = bytes[i];
+    }
+    at = 8; /* shuffled, but not deflated */
+    assert_true(H5Dwrite_chunk(dataset, H5P_DEFAULT, 2, &at, sizeof shuffled, shuffled) >= 0);
     H5Dclose(dataset);
     H5Fclose(file);
     struct opened *opened = open_good(format, path);
@@ -181,7 +191,7 @@ static void test_open__chunks_that_left_filters_out_are_read(void **state) {
     assert_int_equal(sources[stored->pieces[1].source].kind, GRADCMP_SOURCE_RANGE);
     uint64_t count;
     float *values = gather_stored(opened, stored, &count, NULL);
-    for (uint64_t i = 0; i < 8; i++) {
+    for (uint64_t i = 0; i < 12; i++) {
         assert_true(values[i] == made_value(i));
     }
     free(values);

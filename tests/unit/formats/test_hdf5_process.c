@@ -85,6 +85,127 @@ static void test_run__streams_that_lie_are_refused(void **state) {
                  "hdf5: x");
 }
 
+/* A stream that is written number by number. */
+struct stream {
+    unsigned char bytes[4096];
+    size_t count;
+};
+
+static void put(struct stream *stream, uint64_t value, unsigned bytes) {
+    for (unsigned i = 0; i < bytes; i++) {
+        stream->bytes[stream->count++] = (unsigned char)(value >> (8 * i));
+    }
+}
+
+static void put_name(struct stream *stream, const char *text) {
+    put(stream, strlen(text), 4);
+    memcpy(stream->bytes + stream->count, text, strlen(text));
+    stream->count += strlen(text);
+}
+
+/* Begin a stream with a dataset of float32 up to its layout. */
+static struct stream begin_dataset(const char *name, unsigned ndim, uint64_t size,
+                                   enum gcmp_h5_layout layout) {
+    struct stream stream = {.count = 0};
+    memcpy(stream.bytes, GCMP_H5_MAGIC, sizeof GCMP_H5_MAGIC - 1);
+    stream.count = sizeof GCMP_H5_MAGIC - 1;
+    put(&stream, GCMP_H5_DATASET, 1);
+    put_name(&stream, name);
+    put(&stream, GCMP_H5_FLOAT, 1);
+    put(&stream, 0, 2);
+    put(&stream, 4, 4);
+    put(&stream, 32, 4);
+    put(&stream, 8, 4);
+    put(&stream, 23, 4);
+    put(&stream, 127, 8);
+    put_name(&stream, "floats");
+    put_name(&stream, "");
+    put(&stream, ndim, 1);
+    for (unsigned d = 0; d < ndim; d++) {
+        put(&stream, size, 8);
+    }
+    put(&stream, layout, 1);
+    return stream;
+}
+
+static void check_stream(const char *temp, struct stream stream, enum gradcmp_status code,
+                         const char *message) {
+    put(&stream, GCMP_H5_END, 1);
+    temp_file(temp, "stream", stream.bytes, stream.count);
+    check_script(temp, "cat \"${0%helper}stream\"", code, message);
+}
+
+static void put_chunk_shape(struct stream *stream, uint64_t size, uint64_t chunks) {
+    put(stream, size, 8);
+    put(stream, 0, 1); /* no filters */
+    put(stream, chunks, 8);
+}
+
+static void put_one_chunk(struct stream *stream, uint64_t offset, uint64_t bytes) {
+    put(stream, GCMP_H5_CHUNK, 1);
+    put(stream, offset, 8);
+    put(stream, bytes, 8);
+    put(stream, 0, 4);
+}
+
+#define STOPPED "hdf5: the helper stopped in the middle of this file: it is damaged"
+
+static void test_run__places_that_lie_are_refused(void **state) {
+    const char *temp = *state;
+    temp_file(temp, "a.h5", "0123456789012345", 16);
+    struct stream stream = begin_dataset("w", 1, 4, GCMP_H5_CONTIGUOUS);
+    put(&stream, 8, 8);
+    check_stream(temp, stream, GRADCMP_ERROR_CORRUPT,
+                 "hdf5: truncated: \"w\" takes 16 bytes from byte 8, the file has 16");
+    stream = begin_dataset("w", 1, 4, GCMP_H5_CONTIGUOUS);
+    put(&stream, UINT64_MAX - 3, 8);
+    check_stream(temp, stream, GRADCMP_ERROR_CORRUPT,
+                 "hdf5: truncated: \"w\" takes 16 bytes from byte 18446744073709551612, the file "
+                 "has 16");
+    stream = begin_dataset("w", 17, 1, GCMP_H5_NO_DATA);
+    check_stream(temp, stream, GRADCMP_ERROR_LIMIT, "hdf5: \"w\": 17 axes, at most 16 are read");
+    stream = begin_dataset("w", 2, UINT64_C(1) << 40, GCMP_H5_NO_DATA);
+    check_stream(temp, stream, GRADCMP_ERROR_CORRUPT,
+                 "hdf5: \"w\": a dataset of more than 2^63 bytes");
+    stream = begin_dataset("w", 1, 4, GCMP_H5_COMPACT);
+    put_name(&stream, "twelve bytes");
+    check_stream(temp, stream, GRADCMP_ERROR_CORRUPT, STOPPED);
+    stream = begin_dataset("w", 1, 4, (enum gcmp_h5_layout)9);
+    check_stream(temp, stream, GRADCMP_ERROR_CORRUPT, STOPPED);
+}
+
+static void test_run__chunks_that_lie_are_refused(void **state) {
+    const char *temp = *state;
+    temp_file(temp, "a.h5", "0123456789012345", 16);
+    struct stream stream = begin_dataset("w", 1, 4, GCMP_H5_CHUNKED);
+    put_chunk_shape(&stream, 2, 2);
+    put_one_chunk(&stream, 0, 8);
+    put_one_chunk(&stream, 12, 8);
+    check_stream(temp, stream, GRADCMP_ERROR_CORRUPT,
+                 "hdf5: truncated: \"w\" takes 8 bytes from byte 12, the file has 16");
+    stream = begin_dataset("w", 1, 4, GCMP_H5_CHUNKED);
+    put_chunk_shape(&stream, 2, 2);
+    put_one_chunk(&stream, 0, 12);
+    check_stream(temp, stream, GRADCMP_ERROR_CORRUPT, "hdf5: \"w\": chunk of 12 bytes, expected 8");
+    /* More than the grid has, fewer than it has, fewer than announced. */
+    for (uint64_t announced = 1; announced <= 3; announced += 2) {
+        stream = begin_dataset("w", 1, 4, GCMP_H5_CHUNKED);
+        put_chunk_shape(&stream, 2, announced);
+        for (uint64_t i = 0; i < announced; i++) {
+            put_one_chunk(&stream, 0, 8);
+        }
+        check_stream(temp, stream, GRADCMP_ERROR_CORRUPT, STOPPED);
+    }
+    stream = begin_dataset("w", 1, 4, GCMP_H5_CHUNKED);
+    put_chunk_shape(&stream, 2, UINT64_MAX);
+    put_one_chunk(&stream, 0, 8);
+    check_stream(temp, stream, GRADCMP_ERROR_CORRUPT, STOPPED);
+    stream = begin_dataset("w", 1, 4, GCMP_H5_CHUNKED);
+    put_chunk_shape(&stream, 0, 1);
+    check_stream(temp, stream, GRADCMP_ERROR_CORRUPT,
+                 "hdf5: \"w\": chunks without elements, or of more than 2^63 bytes");
+}
+
 /* It is stopped when it has written more than the file can account for. */
 static void test_run__endless_output_is_stopped(void **state) {
     temp_file(*state, "a.h5", "x", 1);
@@ -184,6 +305,8 @@ int main(void) {
         TEMP_TEST(test_run__missing_helper_is_told),
         TEMP_TEST(test_run__every_end_but_the_right_one_is_told),
         TEMP_TEST(test_run__streams_that_lie_are_refused),
+        TEMP_TEST(test_run__places_that_lie_are_refused),
+        TEMP_TEST(test_run__chunks_that_lie_are_refused),
         TEMP_TEST(test_run__endless_output_is_stopped),
         TEMP_TEST(test_run__nothing_is_left_over),
         TEMP_TEST(test_run__helper_gets_the_file_and_no_environment),

@@ -251,6 +251,14 @@ static void test_open__ranks_that_may_hold_copies_are_refused(void **state) {
                                            "16") "," F32("exp_avg.w", "[1,4]", "16", "32") "}",
                 32, 99);
     check_ranks_refused(temp, REFUSED_RANKS("\"exp_avg.n\" may be whole on each rank"));
+    /* As long as one matrix is wide, and together as another: cut, or whole. */
+    write_ranks(temp,
+                "{" RANK("0", "2") "," F32("exp_avg.n", "[2]", "0", "8") "," F32(
+                    "exp_avg.v", "[1,4]", "8", "24") "," F32("exp_avg.w", "[1,2]", "24", "32") "}",
+                "{" RANK("1", "2") "," F32("exp_avg.n", "[2]", "0", "8") "," F32(
+                    "exp_avg.v", "[1,4]", "8", "24") "," F32("exp_avg.w", "[1,2]", "24", "32") "}",
+                32, 99);
+    check_ranks_refused(temp, REFUSED_RANKS("\"exp_avg.n\" may be whole on each rank"));
     /* The same bytes on both ranks. */
     write_ranks(temp,
                 "{" RANK("0", "2") "," F32("exp_avg.n", "[2]", "0",
