@@ -357,6 +357,15 @@ static inline void store_grid(struct world *world, struct tensor *tensor, const 
     parameter->slabs = slabs;
 }
 
+/* Store the checksums of all records as they are now. */
+static inline void world_set_checksums(struct world *world) {
+    for (size_t i = 0; i < world->catalogue.source_count; i++) {
+        struct gradcmp_source *source = &world->sources[i];
+        source->crc32 = gcmp_crc32(0, world->bytes + source->offset_bytes, source->length_bytes);
+        world->extents[i].crc32 = source->crc32;
+    }
+}
+
 static inline struct gcmp_side side_of(const struct world *world, const struct tensor *tensor,
                                        uint32_t owner) {
     struct gcmp_side side = {

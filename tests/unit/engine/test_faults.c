@@ -83,14 +83,7 @@ static struct gradcmp_source *source_of(struct trio *trio, size_t c, size_t j, s
 
 static void set_checksums(struct trio *trio) {
     for (size_t c = 0; c < OWNERS; c++) {
-        struct world *world = trio->worlds[c];
-        for (size_t i = 0; i < world->catalogue.source_count; i++) {
-            struct gradcmp_source *source = &world->sources[i];
-            uint32_t crc32 =
-                gcmp_crc32(0, world->bytes + source->offset_bytes, source->length_bytes);
-            source->crc32 = crc32;
-            world->extents[i].crc32 = crc32;
-        }
+        world_set_checksums(trio->worlds[c]);
     }
 }
 

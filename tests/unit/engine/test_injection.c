@@ -104,6 +104,9 @@ static struct pair *pair_make(char *temp, enum storing way) {
                        FILL_GRADIENTS, c * 10 + j);
             store_grid(pair->worlds[c], &pair->tensors[c][j], parts, way, 0);
         }
+        if (way < STORE_DECODED) {
+            world_set_checksums(pair->worlds[c]);
+        }
         world_open(pair->worlds[c]);
     }
     for (size_t j = 0; j < JOBS; j++) {
