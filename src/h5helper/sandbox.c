@@ -1,4 +1,4 @@
-/* Gives up rights. With the address sanitizer the process keeps system calls and memory: the
+/* Gives up rights. With a sanitizer built in the process keeps system calls and memory: the
  * sanitizer needs them. */
 #include "h5helper/helper.h"
 
@@ -12,10 +12,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+    __has_feature(memory_sanitizer)
 #define SANITIZED 1
 #endif
 #endif
