@@ -1,4 +1,6 @@
 /* How many threads this process may keep busy. */
+#include "engine/cpus.h"
+
 #include "engine/engine.h"
 
 #include <sched.h>
@@ -42,10 +44,10 @@ static unsigned quota_cpus(long long quota, long long period) {
 }
 
 /* cgroup v2: "<quota or max> <period>", both in microseconds. */
-static unsigned quota_v2(const char *folder) {
-    char path[MOST_LINE + 64], line[MOST_LINE];
+static unsigned quota_v2(const char *root, const char *folder) {
+    char path[2 * MOST_LINE], line[MOST_LINE];
     long long quota, period;
-    snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", folder);
+    snprintf(path, sizeof path, "%s%s/cpu.max", root, folder);
     /* NOLINTNEXTLINE(cert-err34-c): what cannot be read is no limit */
     if (!read_line(path, line) || sscanf(line, "%lld %lld", &quota, &period) != 2) {
         return 0;
@@ -54,23 +56,26 @@ static unsigned quota_v2(const char *folder) {
 }
 
 /* cgroup v1: two files; a quota of -1 is none. */
-static unsigned quota_v1(const char *folder) {
-    char path[MOST_LINE + 64], line[MOST_LINE];
-    snprintf(path, sizeof path, "/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us", folder);
+static unsigned quota_v1(const char *root, const char *folder) {
+    char path[2 * MOST_LINE], line[MOST_LINE];
+    snprintf(path, sizeof path, "%s/cpu%s/cpu.cfs_quota_us", root, folder);
     long long quota = read_line(path, line) ? strtoll(line, NULL, 10) : 0;
-    snprintf(path, sizeof path, "/sys/fs/cgroup/cpu%s/cpu.cfs_period_us", folder);
+    snprintf(path, sizeof path, "%s/cpu%s/cpu.cfs_period_us", root, folder);
     long long period = read_line(path, line) ? strtoll(line, NULL, 10) : 0;
     return quota_cpus(quota, period);
 }
 
-/* Lower *cpus to the limits of a cgroup and of all above it: any of them may be the tightest. */
-static void apply_quotas(char *folder, unsigned (*quota)(const char *folder), unsigned *cpus) {
+typedef unsigned (*quota_fn)(const char *root, const char *folder);
+
+/* The tightest limit of a cgroup and of all above it, but no more than `cpus`. The folder is used
+ * up. */
+static unsigned apply_quotas(const char *root, char *folder, quota_fn quota, unsigned cpus) {
     for (;;) {
-        unsigned limit = quota(strcmp(folder, "/") == 0 ? "" : folder);
-        *cpus = limit != 0 && limit < *cpus ? limit : *cpus;
+        unsigned limit = quota(root, strcmp(folder, "/") == 0 ? "" : folder);
+        cpus = limit != 0 && limit < cpus ? limit : cpus;
         char *slash = strrchr(folder, '/');
         if (slash == NULL || folder[0] == '\0') {
-            return;
+            return cpus;
         }
         *slash = '\0';
     }
@@ -89,11 +94,10 @@ static bool has_cpu(const char *controllers) {
     return false;
 }
 
-/* A line of /proc/self/cgroup is "id:controllers:folder"; version 2 has no controllers. */
-unsigned gcmp_engine_default_threads(void) {
-    unsigned cpus = affinity_cpus();
+/* A line is "id:controllers:folder"; version 2 has no controllers. */
+unsigned gcmp_cpus_within_quota(unsigned cpus, const char *cgroup_file, const char *root) {
     char line[MOST_LINE];
-    FILE *file = fopen("/proc/self/cgroup", "re");
+    FILE *file = fopen(cgroup_file, "re");
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         line[strcspn(line, "\n")] = '\0';
         char *controllers = strchr(line, ':');
@@ -104,13 +108,17 @@ unsigned gcmp_engine_default_threads(void) {
         *folder++ = '\0';
         controllers++;
         if (controllers[0] == '\0') {
-            apply_quotas(folder, quota_v2, &cpus);
+            cpus = apply_quotas(root, folder, quota_v2, cpus);
         } else if (has_cpu(controllers)) {
-            apply_quotas(folder, quota_v1, &cpus);
+            cpus = apply_quotas(root, folder, quota_v1, cpus);
         }
     }
     if (file != NULL) {
         fclose(file);
     }
     return cpus;
+}
+
+unsigned gcmp_engine_default_threads(void) {
+    return gcmp_cpus_within_quota(affinity_cpus(), "/proc/self/cgroup", "/sys/fs/cgroup");
 }
