@@ -75,7 +75,7 @@ static bool read_name(const char *name, struct gcmp_ds_file *out) {
     out->kind = patterns[i].kind;
     out->is_partitioned = patterns[i].is_partitioned;
     const char *mark = patterns[i].pattern;
-    for (size_t k = 0; (mark = strchr(mark, '#')) != NULL; k++, mark++) {
+    for (size_t k = 0; k < 3 && (mark = strchr(mark, '#')) != NULL; k++, mark++) {
         *fields[patterns[i].fields[k]] = numbers[k];
     }
     return true;

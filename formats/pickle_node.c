@@ -216,7 +216,7 @@ bool gcmp_node_sizes(const struct gcmp_node *node, uint64_t *sizes, unsigned lim
     }
     for (size_t i = 0; i < node->as.list.count; i++) {
         const struct gcmp_node *item = node->as.list.items[i];
-        if (item->kind != GCMP_NODE_INT || item->as.integer < 0) {
+        if (item == NULL || item->kind != GCMP_NODE_INT || item->as.integer < 0) {
             return false;
         }
         sizes[i] = (uint64_t)item->as.integer;

@@ -18,7 +18,7 @@ enum {
     DENSE_MEMO_SLACK = 1024 /* see memo_is_dense */
 };
 
-enum gradcmp_status gcmp_pickle_fail(struct gcmp_pickle_vm *vm, enum gradcmp_status code,
+enum gradcmp_status gcmp_pickle_fill(struct gcmp_pickle_vm *vm, enum gradcmp_status code,
                                      const char *format, ...) {
     char text[400];
     va_list args;
@@ -27,15 +27,6 @@ enum gradcmp_status gcmp_pickle_fail(struct gcmp_pickle_vm *vm, enum gradcmp_sta
     va_end(args);
     return gcmp_error_set(vm->error, code, vm->path, vm->in.base_bytes + vm->op_at_bytes,
                           "pickle: %s: %s", vm->op->name, text);
-}
-
-enum gradcmp_status gcmp_pickle_fail_memory(struct gcmp_pickle_vm *vm) {
-    if (vm->over_limit) {
-        return gcmp_pickle_fail(vm, GRADCMP_ERROR_LIMIT,
-                                "needs more memory than %zu bytes of input may ask for",
-                                vm->end_bytes - vm->start_bytes);
-    }
-    return gcmp_pickle_fail(vm, GRADCMP_ERROR_MEMORY, "out of memory");
 }
 
 static bool charge_memory(struct gcmp_pickle_vm *vm, size_t bytes) {

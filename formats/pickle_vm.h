@@ -60,11 +60,19 @@ struct gcmp_pickle_vm {
     struct gcmp_node *small_ints[GCMP_PICKLE_SMALL_INTS];
 };
 
-/* Fail at the opcode being run; the message is "pickle: OPCODE: ...". */
-enum gradcmp_status gcmp_pickle_fail(struct gcmp_pickle_vm *vm, enum gradcmp_status code,
+/* Fail at the opcode being run; the message is "pickle: OPCODE: ...". gcmp_pickle_fail(vm, code,
+ * format, ...) is what to call: compilers see that it returns a failure. */
+enum gradcmp_status gcmp_pickle_fill(struct gcmp_pickle_vm *vm, enum gradcmp_status code,
                                      const char *format, ...) __attribute__((format(printf, 3, 4)));
+#define gcmp_pickle_fail(...) gcmp_failure(gcmp_pickle_fill(__VA_ARGS__))
 /* Fail after an allocation that gave NULL: LIMIT or MEMORY. */
-enum gradcmp_status gcmp_pickle_fail_memory(struct gcmp_pickle_vm *vm);
+static inline enum gradcmp_status gcmp_pickle_fail_memory(struct gcmp_pickle_vm *vm) {
+    return vm->over_limit
+               ? gcmp_pickle_fail(vm, GRADCMP_ERROR_LIMIT,
+                                  "needs more memory than %zu bytes of input may ask for",
+                                  vm->end_bytes - vm->start_bytes)
+               : gcmp_pickle_fail(vm, GRADCMP_ERROR_MEMORY, "out of memory");
+}
 
 /* Zeroed memory in the arena, aligned to 8 bytes; NULL: gcmp_pickle_fail_memory. */
 void *gcmp_pickle_alloc(struct gcmp_pickle_vm *vm, size_t bytes);

@@ -95,6 +95,7 @@ static enum gradcmp_status list_folder(struct gradcmp_catalogue *catalogue, stru
  * False for other names. */
 static bool split_name(const char *name, const char **base, size_t *base_bytes, unsigned long *part,
                        unsigned long *of) {
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): a listing's names are set */
     size_t rank = strncmp(name, "shard-", 6) == 0 ? strspn(name + 6, "0123456789") : 0;
     *base = rank > 0 && name[6 + rank] == '-' ? name + 7 + rank : name;
     const char *mark = strstr(*base, "-of-");

@@ -1,5 +1,6 @@
 /* Reading the command line by the table of options. */
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -154,12 +155,15 @@ static void refuse_argument(const struct cli_option *option, const char *text) {
                                          [CLI_SIZE] = "a size such as 4MiB or 1GiB",
                                          [CLI_DTYPE] = "bf16, fp16, fp32, fp64 or fp8"};
     char choices[80] = "";
-    for (size_t i = 0; option->argument == CLI_CHOICE && option->choices[i] != NULL; i++) {
-        strcat(choices, i == 0 ? "" : option->choices[i + 1] == NULL ? " or " : ", ");
-        strcat(choices, option->choices[i]);
+    size_t at = 0;
+    bool is_choice = option->argument == CLI_CHOICE;
+    for (size_t i = 0; is_choice && at < sizeof choices && option->choices[i] != NULL; i++) {
+        const char *before = i == 0 ? "" : option->choices[i + 1] == NULL ? " or " : ", ";
+        at +=
+            (size_t)snprintf(choices + at, sizeof choices - at, "%s%s", before, option->choices[i]);
     }
     cli_complain("--%s: expected %s, found \"%s\"", option->name,
-                 option->argument == CLI_CHOICE ? choices : wanted[option->argument], text);
+                 is_choice ? choices : wanted[option->argument], text);
 }
 
 static bool take(struct parser *parser, const struct cli_option *option, const char *text) {

@@ -9,9 +9,10 @@
 
 enum { MAX_WIDTH = 120 }; /* lines longer than that are hard to read */
 
-static bool is_set(const char *name) {
+/* True where the variable is set, not empty, and not `off`. */
+static bool is_set(const char *name, const char *off) {
     const char *value = getenv(name);
-    return value != NULL && value[0] != '\0';
+    return value != NULL && value[0] != '\0' && strcmp(value, off) != 0;
 }
 
 static bool is_dumb(void) {
@@ -24,10 +25,10 @@ bool cli_terminal_color(enum cli_color wanted) {
     if (wanted != CLI_COLOR_AUTO) {
         return wanted == CLI_COLOR_ALWAYS;
     }
-    if (is_set("NO_COLOR")) {
+    if (is_set("NO_COLOR", "")) {
         return false;
     }
-    if (is_set("CLICOLOR_FORCE") && strcmp(getenv("CLICOLOR_FORCE"), "0") != 0) {
+    if (is_set("CLICOLOR_FORCE", "0")) {
         return true;
     }
     return isatty(STDOUT_FILENO) && !is_dumb();
