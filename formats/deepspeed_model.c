@@ -136,7 +136,11 @@ static enum gradcmp_status read_run(const struct gcmp_pt_place *place,
     const struct gcmp_node *root = place->torch->root;
     struct gradcmp_catalogue *catalogue = place->set->catalogue;
     const struct gcmp_node *degrees = gcmp_node_get(root, "checkpoint_parallel_dimensions");
-    int64_t steps;
+    const struct gcmp_node *zero =
+        gcmp_node_get(gcmp_node_get(root, "ds_config"), "zero_optimization");
+    int64_t steps, shuffled;
+    model->is_round_robin =
+        gcmp_node_int(gcmp_node_get(zero, "round_robin_gradients"), &shuffled) && shuffled != 0;
     model->dp_ranks = read_count(gcmp_node_get(root, "dp_world_size"));
     model->tp = read_count(gcmp_node_get(degrees, "tp_degree"));
     model->pp = read_count(gcmp_node_get(degrees, "pp_degree"));

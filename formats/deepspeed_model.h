@@ -14,9 +14,10 @@ struct gcmp_ds_model {
     size_t param_count;
     size_t *group_ends; /* where each group's parameters end */
     size_t group_count;
-    uint64_t dp_ranks;  /* data-parallel ranks; 0: not stated */
-    uint64_t tp, pp;    /* degrees; 0: not stated */
-    bool has_optimizer; /* without ZeRO the optimizer is in this file */
+    uint64_t dp_ranks;   /* data-parallel ranks; 0: not stated */
+    uint64_t tp, pp;     /* degrees; 0: not stated */
+    bool has_optimizer;  /* without ZeRO the optimizer is in this file */
+    bool is_round_robin; /* round_robin_gradients: parameters are shuffled in the groups */
 };
 
 /* Read one model file. Weights (stages 0 to 2) and an optimizer without ZeRO go into the set,
