@@ -114,6 +114,21 @@ def moment(engine, optimizer, parameter):
     return safe_get_full_optimizer_state(parameter, "exp_avg")
 
 
+def parts_of(zero):
+    """The whole moments of stages 1 and 2, from the live flat parts, by id of the parameter."""
+    moments = {}
+    for group, part in enumerate(zero.single_partition_of_fp32_groups):
+        mine = zero.optimizer.state[part]["exp_avg"].contiguous()
+        ranks = zero.real_dp_process_group[group]
+        parts = [torch.empty_like(mine) for _ in range(dist.get_world_size(ranks))]
+        dist.all_gather(parts, mine, group=ranks)
+        whole, at = torch.cat(parts), 0
+        for parameter in zero.round_robin_bit16_groups[group]:
+            moments[id(parameter)] = whole[at:at + parameter.numel()].view(parameter.shape)
+            at += parameter.numel()
+    return moments
+
+
 def row(name, tensor):
     values = tensor.detach().to(torch.float32).contiguous()
     shape = "x".join(map(str, values.shape)) or "-"
@@ -158,16 +173,7 @@ def dense(rank, world, port, out, name, stage, dtype, grouped, options):
     engine.backward(loss_of(engine(words), words))
     engine.step()
     if grouped and stage in (1, 2):  # the library's own accessor fails here
-        moments = {}
-        zero = engine.optimizer
-        for group, part in enumerate(zero.single_partition_of_fp32_groups):
-            mine = zero.optimizer.state[part]["exp_avg"].contiguous()
-            parts = [torch.empty_like(mine) for _ in range(world)]
-            dist.all_gather(parts, mine)
-            whole, at = torch.cat(parts), 0
-            for parameter in zero.round_robin_bit16_groups[group]:
-                moments[id(parameter)] = whole[at:at + parameter.numel()].view(parameter.shape)
-                at += parameter.numel()
+        moments = parts_of(engine.optimizer)
         rows = [row(n, moments[id(p)]) for n, p in named]
     else:
         rows = [row(n, moment(engine, optimizer, p)) for n, p in named]
@@ -190,14 +196,14 @@ def experts(rank, world, port, out, name, stage, ep_size):
     words = words_of(rank)
     engine.backward(loss_of(engine(words), words))
     engine.step()
-    rows = []
+    rows, moments = [], parts_of(engine.optimizer)
     for key, parameter in model.named_parameters():
         if ".deepspeed_experts." in key:
             before, after = key.split(".deepspeed_experts.")
             local, after = after.split(".", 1)
             number = int(local) + (rank % ep_size) * (4 // ep_size)
             key = "%s.deepspeed_experts.%d.%s" % (before, number, after)
-        rows.append(row(key, moment(engine, optimizer, parameter)))
+        rows.append(row(key, moments[id(parameter)]))
     finish(engine, out, name, rows, rank, world)
 
 
