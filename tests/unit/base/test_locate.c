@@ -66,6 +66,27 @@ static void test_locate__single_file(void **state) {
     expect_found(state, "", -1, ""); /* the folder holds a file that may be a checkpoint */
 }
 
+/* Megatron's dumps lie beside each other under the same names: those of weights' gradients are
+ * meant. */
+static void test_locate__gradient_dumps_beside_others(void **state) {
+    static const char *const names[] = {"save/dgrads/iter_0000001", "save/params/iter_0000001",
+                                        "save/wgrads/iter_0000001"};
+    temp_folder(*state, "save");
+    for (size_t i = 0; i < 3; i++) {
+        char file[100];
+        snprintf(file, sizeof file, "%.11s", names[i]);
+        temp_folder(*state, file);
+        temp_folder(*state, names[i]);
+        snprintf(file, sizeof file, "%s/mp_rank_00.pth", names[i]);
+        temp_file(*state, file, "x", 1);
+    }
+    expect_found(state, "save", -1, "save/wgrads/iter_0000001");
+    expect_found(state, "save/dgrads", -1, "save/dgrads/iter_0000001");
+    expect_found(state, "save/params", -1, "save/params/iter_0000001");
+    make_checkpoint(*state, "save/iter_0000001");
+    expect_found(state, "save", -1, "save/iter_0000001");
+}
+
 static void test_locate__absent_path_is_io(void **state) {
     expect_failure(state, "nothing", -1, GRADCMP_ERROR_IO, "no such file or directory");
 }
@@ -242,6 +263,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEMP_TEST(test_locate__checkpoint_itself),
         TEMP_TEST(test_locate__single_file),
+        TEMP_TEST(test_locate__gradient_dumps_beside_others),
         TEMP_TEST(test_locate__absent_path_is_io),
         TEMP_TEST(test_locate__folder_of_another_kind),
         TEMP_TEST(test_locate__megatron_tracker),
