@@ -5,12 +5,12 @@
  * Limits: GRADCMP_MAX_NDIM axes; a pickle has at most 2^31 bytes, so has an array. */
 #include "formats/torch_array.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/cursor.h"
 #include "base/dtype.h"
+#include "formats/decoded.h"
 
 /* What describes an array under way. */
 struct reading {
@@ -222,45 +222,106 @@ static enum gradcmp_status read_head(const struct place *place, bool *is_text, u
     return GRADCMP_OK;
 }
 
-/* Turn UTF-8 into the bytes that its characters stand for, in place; false for other characters or
- * another number of them. */
-static bool decode_latin1(unsigned char *bytes, uint64_t length, uint64_t expected) {
-    uint64_t made = 0;
-    for (uint64_t i = 0; i < length; i++) {
-        unsigned char byte = bytes[i];
-        if (byte >= 0x80) {
-            if ((byte & 0xfe) != 0xc2 || i + 1 == length || (bytes[i + 1] & 0xc0) != 0x80) {
-                return false;
-            }
-            byte = (unsigned char)((byte << 6) | (bytes[++i] & 0x3f));
-        }
-        bytes[made++] = byte;
-    }
-    return made == expected;
+/* Decoding under way: bytes of the text in, bytes of elements out. */
+struct decoding {
+    const struct place *place;
+    struct gcmp_writer writer;
+    bool is_text;
+    unsigned char lead;     /* first byte of a character of two; 0: none */
+    unsigned char group[4]; /* of a float32 that is to become a bfloat16 */
+    unsigned in_group;
+    unsigned char made[4096];
+    size_t made_count;
+};
+
+static bool narrows(const struct decoding *decoding) {
+    return decoding->place->array->dtype != decoding->place->array->array_dtype;
 }
 
-/* Keep the upper halves of float32 values in place; false where a lower half is not zero. */
-static bool narrow_to_bfloat16(unsigned char *bytes, uint64_t elems, bool big_endian) {
-    unsigned upper = big_endian ? 0 : 2, lower = 2 - upper;
-    for (uint64_t i = 0; i < elems; i++) {
-        const unsigned char *wide = bytes + 4 * i;
-        if (wide[lower] != 0 || wide[lower + 1] != 0) {
-            return false;
-        }
-        bytes[2 * i] = wide[upper];
-        bytes[2 * i + 1] = wide[upper + 1];
+/* Take one byte of the array; false where a float32 is no bfloat16. */
+static bool take_byte(struct decoding *decoding, unsigned char byte) {
+    if (!narrows(decoding)) {
+        decoding->made[decoding->made_count++] = byte;
+        return true;
+    }
+    decoding->group[decoding->in_group++] = byte;
+    if (decoding->in_group < 4) {
+        return true;
+    }
+    unsigned upper = decoding->place->array->big_endian ? 0 : 2, lower = 2 - upper;
+    decoding->in_group = 0;
+    decoding->made[decoding->made_count++] = decoding->group[upper];
+    decoding->made[decoding->made_count++] = decoding->group[upper + 1];
+    return decoding->group[lower] == 0 && decoding->group[lower + 1] == 0;
+}
+
+/* Turn UTF-8 into the bytes that its characters stand for; the first byte of a character over 127
+ * and up to 255 is 0xc2 or 0xc3. Sets *byte where a character is complete; false for other texts.
+ */
+static bool take_character(struct decoding *decoding, unsigned char *byte, bool *is_complete) {
+    *is_complete = true;
+    if (!decoding->is_text) {
+        return true;
+    }
+    if (decoding->lead != 0) {
+        bool follows = (*byte & 0xc0) == 0x80;
+        *byte = (unsigned char)((decoding->lead << 6) | (*byte & 0x3f));
+        decoding->lead = 0;
+        return follows;
+    }
+    if (*byte >= 0x80) {
+        decoding->lead = *byte;
+        *is_complete = false;
+        return (*byte & 0xfe) == 0xc2;
     }
     return true;
 }
 
+static enum gradcmp_status decode_some(struct decoding *decoding, const unsigned char *bytes,
+                                       size_t count, struct gradcmp_error *error) {
+    for (size_t i = 0; i < count; i++) {
+        unsigned char byte = bytes[i];
+        bool is_complete;
+        if (!take_character(decoding, &byte, &is_complete)) {
+            return fail_place(decoding->place, GRADCMP_ERROR_CORRUPT,
+                              "the text of an array holds no bytes");
+        }
+        if (is_complete && !take_byte(decoding, byte)) {
+            return fail_place(decoding->place, GRADCMP_ERROR_CORRUPT,
+                              "an array that stands for bfloat16 holds a value that bfloat16 has "
+                              "not");
+        }
+        if (decoding->made_count > sizeof decoding->made - 2) {
+            GCMP_TRY(
+                gcmp_writer_add(&decoding->writer, decoding->made, decoding->made_count, error));
+            decoding->made_count = 0;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* Read the array's part of the file piece by piece. */
+static enum gradcmp_status decode_all(struct decoding *decoding, const struct gcmp_bytes *source,
+                                      uint64_t at, struct gradcmp_error *error) {
+    unsigned char bytes[4096];
+    uint64_t end = at + decoding->place->array->length_bytes;
+    while (at < end) {
+        size_t count = end - at < sizeof bytes ? (size_t)(end - at) : sizeof bytes;
+        GCMP_TRY(gcmp_dir_read(source->dir, source->file, at, bytes, count, error));
+        GCMP_TRY(decode_some(decoding, bytes, count, error));
+        at += count;
+    }
+    if (decoding->lead != 0) {
+        return fail_place(decoding->place, GRADCMP_ERROR_CORRUPT,
+                          "the text of an array holds no bytes");
+    }
+    return gcmp_writer_add(&decoding->writer, decoding->made, decoding->made_count, error);
+}
+
 /* Describe the decoded elements: row-major, or the transpose of it. */
-static void describe(const struct gcmp_torch_array *array, uint64_t elems, unsigned char *bytes,
-                     struct gradcmp_extent *out) {
-    *out = (struct gradcmp_extent){.decoded = bytes,
-                                   .dtype = array->dtype,
-                                   .big_endian = array->big_endian,
-                                   .ndim = array->ndim};
-    out->length_bytes = elems * gcmp_dtype_bytes((enum gradcmp_dtype)array->dtype);
+static void describe(const struct gcmp_torch_array *array, struct gradcmp_extent *out) {
+    *out = (struct gradcmp_extent){
+        .dtype = array->dtype, .big_endian = array->big_endian, .ndim = array->ndim};
     int64_t step = 1;
     for (unsigned i = 0; i < array->ndim; i++) {
         unsigned d = array->fortran ? i : array->ndim - 1 - i;
@@ -270,46 +331,30 @@ static void describe(const struct gcmp_torch_array *array, uint64_t elems, unsig
     }
 }
 
-static enum gradcmp_status decode(const struct place *place, bool is_text, unsigned char *bytes) {
-    const struct gcmp_torch_array *array = place->array;
-    uint64_t expected = 0, elems = 0;
-    (void)gcmp_product(array->shape, array->ndim, &elems); /* it fits: the array was described */
-    (void)decoded_bytes(array, &expected);
-    bool is_right = is_text ? decode_latin1(bytes, array->length_bytes, expected)
-                            : array->length_bytes == expected;
-    if (!is_right) {
-        return fail_place(place, GRADCMP_ERROR_CORRUPT, "the text of an array holds no bytes");
-    }
-    if (array->dtype != array->array_dtype &&
-        !narrow_to_bfloat16(bytes, elems, array->big_endian != 0)) {
-        return fail_place(place, GRADCMP_ERROR_CORRUPT,
-                          "an array that stands for bfloat16 holds a value that bfloat16 has not");
-    }
-    return GRADCMP_OK;
-}
-
 enum gradcmp_status gcmp_torch_array_decode(struct gcmp_dir *dir, uint32_t file,
                                             const struct gcmp_torch_array *array,
                                             struct gradcmp_extent *out,
                                             struct gradcmp_error *error) {
     struct place place = {dir, file, array, error};
-    bool is_text;
+    struct gcmp_bytes source =
+        gcmp_bytes_of_file(dir, file, array->offset_bytes, array->length_bytes);
+    struct gcmp_bytes made;
+    struct decoding decoding = {.place = &place};
     uint64_t at, elems = 0;
-    GCMP_TRY(read_head(&place, &is_text, &at));
-    unsigned char *bytes = malloc((size_t)array->length_bytes + 1);
-    if (bytes == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    enum gradcmp_status status =
-        gcmp_dir_read(dir, file, at, bytes, (size_t)array->length_bytes, error);
+    GCMP_TRY(read_head(&place, &decoding.is_text, &at));
+    (void)gcmp_product(array->shape, array->ndim, &elems); /* it fits: the array was described */
+    uint64_t bytes = elems * gcmp_dtype_bytes((enum gradcmp_dtype)array->dtype);
+    enum gradcmp_status status = gcmp_writer_open(&decoding.writer, &source, bytes, error);
     if (status == GRADCMP_OK) {
-        status = decode(&place, is_text, bytes);
+        status = decode_all(&decoding, &source, at, error);
     }
-    if (status != GRADCMP_OK) {
-        free(bytes);
-        return status;
+    if (status == GRADCMP_OK) {
+        status = gcmp_writer_finish(&decoding.writer, bytes, &made, error);
     }
-    (void)gcmp_product(array->shape, array->ndim, &elems);
-    describe(array, elems, bytes, out);
-    return GRADCMP_OK;
+    if (status == GRADCMP_OK) {
+        describe(array, out);
+        gcmp_bytes_give(&made, out);
+    }
+    gcmp_writer_free(&decoding.writer);
+    return status;
 }

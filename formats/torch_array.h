@@ -25,9 +25,10 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_torch_array(const struct gcmp_torch_fi
                                                       struct gcmp_torch_array *out,
                                                       struct gradcmp_error *error);
 
-/* Read the bytes of an array from its file and decode them: out->decoded are row-major elements of
- * array->dtype in the byte order of the array. Errors: IO; CORRUPT where the file says something
- * else there, or where a bfloat16's array holds a value that bfloat16 has not; MEMORY. */
+/* Read the bytes of an array from its file and decode them into memory, or where they are many into
+ * a file without a name (decoded.h): elements of array->dtype in the byte order of the array.
+ * Errors: IO; CORRUPT where the file says something else there, or where a bfloat16's array holds a
+ * value that bfloat16 has not; MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_torch_array_decode(struct gcmp_dir *dir, uint32_t file,
                                                              const struct gcmp_torch_array *array,
                                                              struct gradcmp_extent *out,
