@@ -46,6 +46,7 @@ need_build_packages() {
     need_library nettle nettle-dev
     need_library libdeflate libdeflate-dev
     need_library libzstd libzstd-dev
+    need_library yaml-0.1 libyaml-dev
     need_library blosc libblosc-dev
     need_library hdf5 libhdf5-dev
 }

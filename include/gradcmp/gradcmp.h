@@ -314,6 +314,52 @@ GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_findings_write_json(const struct gradcmp_findings *findings, gradcmp_write_fn write,
                             void *user, struct gradcmp_error *error);
 
+/* What `bits`, `trace`, `metrics` or `lint` found; free it with gradcmp_evidence_free. */
+struct gradcmp_evidence;
+
+/* How one thing that was looked at came out. */
+enum gradcmp_case_outcome {
+    GRADCMP_CASE_PASS = 0,    /* as it should be */
+    GRADCMP_CASE_FAIL = 1,    /* a difference or finding */
+    GRADCMP_CASE_SKIPPED = 2, /* left out, or not comparable; text says why */
+    GRADCMP_CASE_ERROR = 3    /* could not be read or judged */
+};
+
+/* One thing that was looked at: a group of `bits`, a rank of `trace`, a metric, a rule of `lint`.
+ */
+struct gradcmp_case {
+    const char *group; /* what it belongs to ("exp_avg", "rank 3"); never NULL */
+    const char *name;  /* unique within the group; never NULL */
+    enum gradcmp_case_outcome outcome;
+    const char *text; /* one line: what was found; NULL where there is nothing to say */
+    const char *file; /* where, or NULL */
+    uint64_t line;    /* of the file, from 1; 0: none */
+};
+
+/* Free evidence; NULL is allowed. */
+GRADCMP_API void gradcmp_evidence_free(struct gradcmp_evidence *evidence);
+
+/* Return the verdict as the JSON spells it ("identical", "diverged", "differ", "warn", ...). */
+GRADCMP_API const char *gradcmp_evidence_verdict(const struct gradcmp_evidence *evidence);
+/* Return the one line that sums it up. */
+GRADCMP_API const char *gradcmp_evidence_summary(const struct gradcmp_evidence *evidence);
+/* Return the exit status that a program should end with: 0, 1 or 2. */
+GRADCMP_API int gradcmp_evidence_exit_status(const struct gradcmp_evidence *evidence);
+
+/* Walk the cases. An index out of range gives a zeroed case. */
+GRADCMP_API size_t gradcmp_evidence_case_count(const struct gradcmp_evidence *evidence);
+GRADCMP_API void gradcmp_evidence_case(const struct gradcmp_evidence *evidence, size_t index,
+                                       struct gradcmp_case *out);
+
+/* Write the evidence for people, or as JSON (schema 1); IO when `write` fails. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_evidence_write_text(const struct gradcmp_evidence *evidence,
+                            const struct gradcmp_text_options *text, gradcmp_write_fn write,
+                            void *user, struct gradcmp_error *error);
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_evidence_write_json(const struct gradcmp_evidence *evidence, gradcmp_write_fn write,
+                            void *user, struct gradcmp_error *error);
+
 #ifdef __cplusplus
 }
 #endif

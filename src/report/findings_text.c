@@ -67,16 +67,8 @@ enum gradcmp_status gradcmp_findings_write_text(const struct gradcmp_findings *f
                                                 const struct gradcmp_text_options *text,
                                                 gradcmp_write_fn write, void *user,
                                                 struct gradcmp_error *error) {
-    struct gradcmp_text_options options = GRADCMP_TEXT_OPTIONS_INIT;
-    if (text != NULL) {
-        size_t known = text->struct_size < sizeof options ? text->struct_size : sizeof options;
-        memcpy(&options, text, known);
-    }
-    struct gcmp_page page = {.color = options.color != 0,
-                             .utf8 = options.utf8 != 0,
-                             .verbose = options.verbose != 0,
-                             .top = options.top == 0 ? DEFAULT_FINDINGS : options.top,
-                             .width = gcmp_page_width(options.width)};
+    struct gcmp_page page;
+    gcmp_page_open(&page, text, DEFAULT_FINDINGS);
     gcmp_out_begin(&page.out, write, user);
     for (size_t i = 0; i < findings->checked_count; i++) {
         add_checked(&page, &findings->checked[i]);

@@ -6,6 +6,20 @@
 #include <stdio.h>
 #include <string.h>
 
+void gcmp_page_open(struct gcmp_page *page, const struct gradcmp_text_options *text,
+                    size_t default_top) {
+    struct gradcmp_text_options options = GRADCMP_TEXT_OPTIONS_INIT;
+    if (text != NULL) {
+        size_t known = text->struct_size < sizeof options ? text->struct_size : sizeof options;
+        memcpy(&options, text, known);
+    }
+    *page = (struct gcmp_page){.color = options.color != 0,
+                               .utf8 = options.utf8 != 0,
+                               .verbose = options.verbose != 0,
+                               .top = options.top == 0 ? default_top : options.top,
+                               .width = gcmp_page_width(options.width)};
+}
+
 size_t gcmp_page_width(unsigned wanted) {
     if (wanted == 0) {
         return GCMP_PAGE_DEFAULT_WIDTH;

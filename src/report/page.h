@@ -21,6 +21,11 @@ enum gcmp_ink { GCMP_INK_BOLD, GCMP_INK_DIM, GCMP_INK_GOOD, GCMP_INK_BAD, GCMP_I
 /* Bring a wanted width (0: the default) into the range in which tables hold together. */
 size_t gcmp_page_width(unsigned wanted);
 
+/* Set a page up as the caller's options (NULL: the defaults) say; `default_top` where they leave
+ * `top` open. The output still has to be begun. */
+void gcmp_page_open(struct gcmp_page *page, const struct gradcmp_text_options *text,
+                    size_t default_top);
+
 /* Add text as it is, and end a line. */
 void gcmp_page_add(struct gcmp_page *page, const char *text);
 void gcmp_page_addf(struct gcmp_page *page, const char *format, ...)

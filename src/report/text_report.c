@@ -163,16 +163,8 @@ enum gradcmp_status gradcmp_report_write_text(const struct gradcmp_report *repor
                                               const struct gradcmp_text_options *text,
                                               gradcmp_write_fn write, void *user,
                                               struct gradcmp_error *error) {
-    struct gradcmp_text_options options = GRADCMP_TEXT_OPTIONS_INIT;
-    if (text != NULL) {
-        size_t known = text->struct_size < sizeof options ? text->struct_size : sizeof options;
-        memcpy(&options, text, known);
-    }
-    struct gcmp_page page = {.color = options.color != 0,
-                             .utf8 = options.utf8 != 0,
-                             .verbose = options.verbose != 0,
-                             .top = options.top == 0 ? DEFAULT_TOP : options.top,
-                             .width = gcmp_page_width(options.width)};
+    struct gcmp_page page;
+    gcmp_page_open(&page, text, DEFAULT_TOP);
     gcmp_out_begin(&page.out, write, user);
     enum gradcmp_status status = add_report(&page, report, error);
     enum gradcmp_status end_status = gcmp_out_end(&page.out, status == GRADCMP_OK ? error : NULL);
