@@ -340,7 +340,7 @@ enum gradcmp_status gcmp_torch_array_decode(struct gcmp_dir *dir, uint32_t file,
         gcmp_bytes_of_file(dir, file, array->offset_bytes, array->length_bytes);
     struct gcmp_bytes made;
     struct decoding decoding = {.place = &place};
-    uint64_t at, elems = 0;
+    uint64_t at = 0, elems = 0;
     GCMP_TRY(read_head(&place, &decoding.is_text, &at));
     (void)gcmp_product(array->shape, array->ndim, &elems); /* it fits: the array was described */
     uint64_t bytes = elems * gcmp_dtype_bytes((enum gradcmp_dtype)array->dtype);
