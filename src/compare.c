@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/dir.h"
 #include "base/dtype.h"
 #include "betas.h"
 #include "bounds/bounds.h"
@@ -156,16 +157,21 @@ static const char *choose_state(const struct gcmp_comparison *comparison) {
     return preferred[0];
 }
 
+/* True where both sides are the same file or directory, or hold the same files. */
+static bool are_one(const struct gradcmp_checkpoint *a, const struct gradcmp_checkpoint *b) {
+    struct stat stat_a, stat_b;
+    return gcmp_dir_same_files(a->catalogue.dir, b->catalogue.dir) ||
+           (stat(a->path, &stat_a) == 0 && stat(b->path, &stat_b) == 0 &&
+            stat_a.st_dev == stat_b.st_dev && stat_a.st_ino == stat_b.st_ino);
+}
+
 /* The same directory on both sides, or different steps, make a comparison that proves nothing. */
 static enum gradcmp_status check_comparable(const struct gcmp_comparison *comparison,
                                             const struct gcmp_participant *candidate,
                                             struct gradcmp_error *error) {
     const struct gradcmp_checkpoint *a = comparison->baseline.checkpoint;
     const struct gradcmp_checkpoint *b = candidate->checkpoint;
-    struct stat stat_a, stat_b;
-    if (!comparison->options->allow_same && stat(a->path, &stat_a) == 0 &&
-        stat(b->path, &stat_b) == 0 && stat_a.st_dev == stat_b.st_dev &&
-        stat_a.st_ino == stat_b.st_ino) {
+    if (!comparison->options->allow_same && are_one(a, b)) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, b->path, GRADCMP_NO_OFFSET,
                      "the baseline itself; comparing it with itself proves nothing (--allow-same)");
     }

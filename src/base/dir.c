@@ -485,6 +485,14 @@ enum gradcmp_status gcmp_dir_add(struct gcmp_dir *dir, const char *name, size_t 
     return GRADCMP_OK;
 }
 
+bool gcmp_dir_same_files(const struct gcmp_dir *a, const struct gcmp_dir *b) {
+    bool same = a->file_count > 0 && a->file_count == b->file_count;
+    for (uint32_t i = 0; same && i < a->file_count; i++) {
+        same = a->files[i].device == b->files[i].device && a->files[i].inode == b->files[i].inode;
+    }
+    return same;
+}
+
 uint32_t gcmp_dir_file_count(const struct gcmp_dir *dir) {
     return dir->file_count;
 }

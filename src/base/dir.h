@@ -62,6 +62,10 @@ const char *gcmp_dir_file_name(const struct gcmp_dir *dir, uint32_t file);
 const char *gcmp_dir_file_path(const struct gcmp_dir *dir, uint32_t file);
 uint64_t gcmp_dir_file_bytes(const struct gcmp_dir *dir, uint32_t file);
 
+/* True where both sides registered files, and in the same order the very same ones (hard links made
+ * by cp -al, a bind mount): two names of one checkpoint. */
+bool gcmp_dir_same_files(const struct gcmp_dir *a, const struct gcmp_dir *b);
+
 /* Read exactly `count` bytes at `offset`; a short file is corrupt, at the first byte that lacks.
  * Thread-safe. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_read(struct gcmp_dir *dir, uint32_t file,

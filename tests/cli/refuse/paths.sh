@@ -9,6 +9,10 @@ try empty s_base
 try s_base file
 try s_base s_base
 try s_base s_base/iter_0000001
+# Hard links are the same bytes under another name.
+copy_checkpoint s_base original
+cp -al original linked
+try original linked
 try --iteration 7 s_base tp2dp2
 try ls missing/checkpoint
 try ls empty
