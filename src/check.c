@@ -516,6 +516,9 @@ static enum gradcmp_status check_one(const struct finding_sink *sink, struct kep
         kept->checkpoints[kept->count++] = checkpoint;
         checked->path = checkpoint->path;
         checked->catalogue = &checkpoint->catalogue;
+        status = gcmp_checkpoint_take_map(checkpoint, options, &checked->error);
+    }
+    if (status == GRADCMP_OK) {
         status = check_open(sink, checkpoint, options, &checked->error);
     }
     if (status == GRADCMP_ERROR_MEMORY || status == GRADCMP_ERROR_CANCELLED) {

@@ -87,11 +87,52 @@ enum gradcmp_status gcmp_checkpoint_open(const char *path, const struct gradcmp_
     return status;
 }
 
+struct gradcmp_options gcmp_options_complete(const struct gradcmp_options *given) {
+    struct gradcmp_options options = GRADCMP_OPTIONS_INIT;
+    if (given != NULL && given->struct_size >= sizeof given->struct_size) {
+        memcpy(&options, given,
+               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+        options.struct_size = sizeof options;
+    }
+    return options;
+}
+
+void gcmp_checkpoint_set_mapping(struct gradcmp_checkpoint *checkpoint,
+                                 struct gcmp_mapping *mapping, enum gcmp_mapping_side side) {
+    checkpoint->mapping = mapping;
+    checkpoint->side = side;
+    if (mapping != NULL && checkpoint->layers_option == 0) {
+        checkpoint->layers_option = gcmp_mapping_layers(mapping);
+    }
+}
+
+enum gradcmp_status gcmp_checkpoint_take_map(struct gradcmp_checkpoint *checkpoint,
+                                             const struct gradcmp_options *options,
+                                             struct gradcmp_error *error) {
+    static const enum gcmp_mapping_side sides[] = {GCMP_MAPPING_ALONE, GCMP_MAPPING_BASELINE,
+                                                   GCMP_MAPPING_CANDIDATE};
+    struct gradcmp_options complete = gcmp_options_complete(options);
+    struct gcmp_mapping *mapping;
+    if (complete.map_side < 0 || complete.map_side > 2) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "map_side is %d, expected 0, 1 or 2",
+                  complete.map_side);
+    }
+    if (complete.map != NULL) {
+        GCMP_TRY(gcmp_mapping_read(complete.map, &mapping, error));
+        gcmp_checkpoint_set_mapping(checkpoint, mapping, sides[complete.map_side]);
+        checkpoint->owns_mapping = true;
+    }
+    return GRADCMP_OK;
+}
+
 enum gradcmp_status gradcmp_checkpoint_open(const char *path, const struct gradcmp_options *options,
                                             struct gradcmp_checkpoint **out,
                                             struct gradcmp_error *error) {
     GCMP_TRY(gcmp_checkpoint_open(path, options, out, error));
-    enum gradcmp_status status = gcmp_checkpoint_load_all(*out, error);
+    enum gradcmp_status status = gcmp_checkpoint_take_map(*out, options, error);
+    if (status == GRADCMP_OK) {
+        status = gcmp_checkpoint_load_all(*out, error);
+    }
     if (status != GRADCMP_OK) {
         gradcmp_checkpoint_free(*out);
         *out = NULL;
@@ -107,6 +148,9 @@ void gradcmp_checkpoint_free(struct gradcmp_checkpoint *checkpoint) {
         if (checkpoint->models[i].loaded) {
             gcmp_model_free(&checkpoint->models[i].model);
         }
+    }
+    if (checkpoint->owns_mapping) {
+        gcmp_mapping_free(checkpoint->mapping);
     }
     free(checkpoint->listed);
     gcmp_catalogue_free(&checkpoint->catalogue);
@@ -179,6 +223,26 @@ static enum gradcmp_status refuse_state(const struct gradcmp_checkpoint *checkpo
     return status;
 }
 
+/* Make the parameters of a state, and put them through the rules. */
+static enum gradcmp_status make_model(const struct gradcmp_checkpoint *checkpoint,
+                                      const char *state, struct gradcmp_model *model,
+                                      struct gradcmp_error *error) {
+    struct gcmp_unshard_options options = {.layers = checkpoint->layers_option};
+    const struct gradcmp_catalogue *catalogue = &checkpoint->catalogue;
+    GCMP_TRY(has_buckets_of(catalogue, state)
+                 ? gcmp_unshard_buckets(catalogue, state, &options, model, error)
+                 : gcmp_unshard(catalogue, state, &options, model, error));
+    if (checkpoint->mapping == NULL) {
+        return GRADCMP_OK;
+    }
+    enum gradcmp_status status =
+        gcmp_mapping_apply(checkpoint->mapping, catalogue, checkpoint->side, model, error);
+    if (status != GRADCMP_OK) {
+        gcmp_model_free(model);
+    }
+    return status;
+}
+
 enum gradcmp_status gcmp_checkpoint_model(struct gradcmp_checkpoint *checkpoint, const char *state,
                                           const struct gradcmp_model **out,
                                           struct gradcmp_error *error) {
@@ -188,14 +252,8 @@ enum gradcmp_status gcmp_checkpoint_model(struct gradcmp_checkpoint *checkpoint,
     }
     struct gcmp_state_model *entry = &checkpoint->models[index];
     if (!entry->loaded) {
-        struct gcmp_unshard_options options = {.layers = checkpoint->layers_option};
-        const struct gradcmp_catalogue *catalogue = &checkpoint->catalogue;
         enum gradcmp_status status =
-            has_buckets_of(catalogue, state)
-                ? gcmp_unshard_buckets(catalogue, checkpoint->states[index], &options,
-                                       &entry->model, error)
-                : gcmp_unshard(catalogue, checkpoint->states[index], &options, &entry->model,
-                               error);
+            make_model(checkpoint, checkpoint->states[index], &entry->model, error);
         if (status != GRADCMP_OK) {
             gcmp_error_add_path(error, checkpoint->path);
             return status;
@@ -223,6 +281,9 @@ enum gradcmp_status gcmp_checkpoint_load_all(struct gradcmp_checkpoint *checkpoi
         const struct gradcmp_model *model;
         GCMP_TRY(gcmp_checkpoint_model(checkpoint, checkpoint->states[i], &model, error));
         total += model->count;
+    }
+    if (checkpoint->owns_mapping) {
+        GCMP_TRY(gcmp_mapping_check_used(checkpoint->mapping, checkpoint->side, error));
     }
     const struct gradcmp_parameter **listed = calloc(total + 1, sizeof *listed);
     if (listed == NULL) {

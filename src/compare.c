@@ -15,6 +15,7 @@
 
 /* What a report keeps open, because its catalogues and names are printed from it. */
 struct kept_checkpoints {
+    struct gcmp_mapping *mapping; /* the rules of all of them; NULL: none */
     size_t count;
     struct gradcmp_checkpoint *checkpoints[];
 };
@@ -60,15 +61,10 @@ static const char *keep_text(struct gcmp_arena *arena, const char *text, bool *f
 static enum gradcmp_status take_options(struct gradcmp_report *report,
                                         const struct gradcmp_options *given,
                                         struct gradcmp_error *error) {
-    struct gradcmp_options options = GRADCMP_OPTIONS_INIT;
-    if (given != NULL) {
-        if (given->struct_size < sizeof(size_t)) {
-            GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "options: struct_size is not set");
-        }
-        size_t known = given->struct_size < sizeof options ? given->struct_size : sizeof options;
-        memcpy(&options, given, known);
-        options.struct_size = sizeof options;
+    if (given != NULL && given->struct_size < sizeof(size_t)) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "options: struct_size is not set");
     }
+    struct gradcmp_options options = gcmp_options_complete(given);
     if (!(options.k >= 0.0) || !(options.C >= 0.0) || !(options.max_bound >= 0.0)) {
         GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "k, C and the cap of the bound must not be negative");
     }
@@ -80,6 +76,9 @@ static enum gradcmp_status take_options(struct gradcmp_report *report,
     options.state = keep_text(report->arena, options.state, &failed);
     options.match = keep_text(report->arena, options.match, &failed);
     options.exclude = keep_text(report->arena, options.exclude, &failed);
+    options.map = keep_text(report->arena, options.map, &failed);
+    options.previous_a = keep_text(report->arena, options.previous_a, &failed);
+    options.previous_b = keep_text(report->arena, options.previous_b, &failed);
     if (failed) {
         GCMP_FAIL_MEMORY(error);
     }
@@ -121,6 +120,7 @@ void gradcmp_report_free(struct gradcmp_report *report) {
     for (size_t i = 0; i < kept->count; i++) {
         gradcmp_checkpoint_free(kept->checkpoints[i]);
     }
+    gcmp_mapping_free(kept->mapping);
     free(kept);
     gcmp_arena_free(report->arena);
     free(report->arena);
@@ -133,6 +133,9 @@ static enum gradcmp_status open_participant(struct gcmp_comparison *comparison, 
     struct kept_checkpoints *kept = comparison->report->owned;
     GCMP_TRY(gcmp_checkpoint_open(path, comparison->options, &participant->checkpoint, error));
     kept->checkpoints[kept->count++] = participant->checkpoint;
+    gcmp_checkpoint_set_mapping(participant->checkpoint, kept->mapping,
+                                participant == &comparison->baseline ? GCMP_MAPPING_BASELINE
+                                                                     : GCMP_MAPPING_CANDIDATE);
     return gcmp_unshard_check_states(&participant->checkpoint->catalogue, error);
 }
 
@@ -300,9 +303,6 @@ static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size
                                         struct gradcmp_error *error) {
     struct gradcmp_pair_report *pair = &comparison->report->pairs[index];
     struct gcmp_participant *candidate = &comparison->candidates[index];
-    GCMP_TRY(check_comparable(comparison, candidate, error));
-    GCMP_TRY(gcmp_checkpoint_model(candidate->checkpoint, comparison->report->state,
-                                   &candidate->model, error));
     choose_bound(comparison, candidate, &pair->bound);
     struct gcmp_pairing_input input = {comparison->baseline.model, candidate->model, filter,
                                        true_vocab(comparison, candidate)};
@@ -311,6 +311,31 @@ static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size
     GCMP_TRY(check_types(pair, error));
     GCMP_TRY(note_layers(comparison, pair, error));
     return note_vocab(comparison, candidate, pair, error);
+}
+
+/* Make the candidates' models; then every rule of a map must have found something, unless there are
+ * candidates that could not be looked at. */
+static enum gradcmp_status make_models(struct gcmp_comparison *comparison,
+                                       struct gradcmp_error *error) {
+    struct gradcmp_report *report = comparison->report;
+    const struct kept_checkpoints *kept = report->owned;
+    bool is_complete = true;
+    for (size_t i = 0; i < report->pair_count; i++) {
+        struct gcmp_participant *candidate = &comparison->candidates[i];
+        struct gradcmp_error own = {0};
+        if (gcmp_pair_is_open(&report->pairs[i]) &&
+            (check_comparable(comparison, candidate, &own) != GRADCMP_OK ||
+             gcmp_checkpoint_model(candidate->checkpoint, report->state, &candidate->model, &own) !=
+                 GRADCMP_OK)) {
+            gcmp_error_add_path(&own, report->pairs[i].path);
+            gcmp_pair_fail(&report->pairs[i], &own);
+        }
+        is_complete = is_complete && gcmp_pair_is_open(&report->pairs[i]);
+    }
+    return kept->mapping != NULL && is_complete
+               ? gcmp_mapping_check_used(kept->mapping,
+                                         GCMP_MAPPING_BASELINE | GCMP_MAPPING_CANDIDATE, error)
+               : GRADCMP_OK;
 }
 
 static void open_candidates(struct gcmp_comparison *comparison, const char *const *paths) {
@@ -336,6 +361,10 @@ static void open_candidates(struct gcmp_comparison *comparison, const char *cons
 static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const char *baseline,
                                    const char *const *candidates, struct gradcmp_error *error) {
     struct gradcmp_report *report = comparison->report;
+    struct kept_checkpoints *kept = report->owned;
+    if (report->options.map != NULL) {
+        GCMP_TRY(gcmp_mapping_read(report->options.map, &kept->mapping, error));
+    }
     GCMP_TRY(open_participant(comparison, baseline, &comparison->baseline, error));
     report->baseline = &comparison->baseline.checkpoint->catalogue;
     report->baseline_path = comparison->baseline.checkpoint->path;
@@ -349,6 +378,7 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
                               report->options.dtype, &bound->dtype, &bound->dtype_source);
     bound->layers = comparison->baseline.model->layers;
     init_bound(comparison, bound);
+    GCMP_TRY(make_models(comparison, error));
 
     struct gcmp_name_filter filter;
     enum gradcmp_status status = gcmp_name_filter_init(&filter, &report->options, error);

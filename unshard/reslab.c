@@ -90,29 +90,22 @@ static bool fits(uint64_t start, uint64_t extent, uint64_t size) {
     return start <= size && extent <= size - start;
 }
 
-/* Boxes lie in their shapes, and hold as many elements as the new shape. */
-static enum gradcmp_status check_moves(const struct gradcmp_parameter *from,
-                                       const struct gradcmp_moves *moves, uint64_t elems,
+/* Boxes lie in their shapes; *total grows by their elements, to more than `elems` at most once. */
+static enum gradcmp_status check_moves(const struct gcmp_reslab_part *part, const uint64_t *shape,
+                                       uint64_t elems, uint64_t *total,
                                        struct gradcmp_error *error) {
-    uint64_t total = 0;
-    for (size_t i = 0; i < moves->count; i++) {
-        const struct gradcmp_move *move = &moves->items[i];
-        uint64_t part = 1;
+    const struct gradcmp_parameter *from = part->from;
+    for (size_t i = 0; i < part->count && *total <= elems; i++) {
+        const struct gradcmp_move *move = &part->moves[i];
+        uint64_t box = 1;
         for (unsigned d = 0; d < from->ndim; d++) {
             if (!fits(move->from[d], move->extent[d], from->shape[d]) ||
-                !fits(move->to[d], move->extent[d], moves->shape[d])) {
+                !fits(move->to[d], move->extent[d], shape[d])) {
                 GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s: a box outside of its shape", from->name);
             }
-            part *= move->extent[d]; /* at most the elements of either shape */
+            box *= move->extent[d]; /* at most the elements of either shape */
         }
-        total += part;
-        if (total > elems) {
-            break;
-        }
-    }
-    if (total != elems) {
-        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s: moves that do not fill the shape once",
-                  from->name);
+        *total += box;
     }
     return GRADCMP_OK;
 }
@@ -154,23 +147,92 @@ static enum gradcmp_status begin(struct reslab *work, const struct gradcmp_param
     return GRADCMP_OK;
 }
 
-enum gradcmp_status gcmp_reslab_moves(const struct gradcmp_parameter *from,
-                                      const struct gradcmp_moves *moves, struct gcmp_arena *arena,
-                                      struct gradcmp_parameter **out, struct gradcmp_error *error) {
-    struct reslab work;
-    GCMP_TRY(begin(&work, from, moves->shape, arena, error));
-    GCMP_TRY(check_moves(from, moves, work.made->elem_count, error));
-    enum gradcmp_status status = GRADCMP_OK;
+/* Move the slabs of one part, as the copies that it has or has to stand in for. */
+static enum gradcmp_status move_part(struct reslab *work, const struct gcmp_reslab_part *part,
+                                     struct gradcmp_error *error) {
+    const struct gradcmp_parameter *from = part->from;
+    work->from = from;
     for (size_t s = 0; s < from->slab_count; s++) {
-        for (size_t m = 0; m < moves->count; m++) {
-            GCMP_TRY_OUT(move_slab(&work, &from->slabs[s], &moves->items[m], error));
+        struct gradcmp_slab slab = from->slabs[s];
+        uint32_t stand_ins = slab.copy == 0 ? work->made->copy_count - from->copy_count : 0;
+        for (uint32_t c = 0; c <= stand_ins; c++) {
+            slab.copy = c == 0 ? slab.copy : from->copy_count + c - 1;
+            for (size_t m = 0; m < part->count; m++) {
+                GCMP_TRY(move_slab(work, &slab, &part->moves[m], error));
+            }
         }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status check_parts(const struct gcmp_reslab_part *parts, size_t part_count,
+                                       struct gradcmp_parameter *made,
+                                       struct gradcmp_error *error) {
+    uint64_t total = 0;
+    for (size_t i = 0; i < part_count; i++) {
+        const struct gradcmp_parameter *from = parts[i].from;
+        if (from->ndim != made->ndim || from->dtype != made->dtype) {
+            GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s: %s with %u axes, %s is %s with %u",
+                      from->name, gradcmp_dtype_name((enum gradcmp_dtype)from->dtype), from->ndim,
+                      made->name, gradcmp_dtype_name((enum gradcmp_dtype)made->dtype), made->ndim);
+        }
+        GCMP_TRY(check_moves(&parts[i], made->shape, made->elem_count, &total, error));
+        made->copy_count =
+            from->copy_count > made->copy_count ? from->copy_count : made->copy_count;
+        made->overlap = made->overlap || from->overlap;
+        made->replicated = made->replicated && from->replicated;
+    }
+    if (total != made->elem_count) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s: moves that do not fill the shape once",
+                  made->name);
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_reslab_join(const struct gcmp_reslab_part *parts, size_t part_count,
+                                     const uint64_t *shape, struct gcmp_arena *arena,
+                                     struct gradcmp_parameter **out, struct gradcmp_error *error) {
+    struct reslab work;
+    GCMP_TRY(begin(&work, parts[0].from, shape, arena, error));
+    GCMP_TRY(check_parts(parts, part_count, work.made, error));
+    enum gradcmp_status status = GRADCMP_OK;
+    for (size_t i = 0; i < part_count; i++) {
+        GCMP_TRY_OUT(move_part(&work, &parts[i], error));
     }
     status = finish(&work, error);
     *out = work.made;
 out:
     free(work.placed);
     return status;
+}
+
+/* Give a parameter made from one with a former the former made alike. */
+static enum gradcmp_status keep_former(const struct gradcmp_former *former,
+                                       const struct gradcmp_parameter *alike,
+                                       struct gcmp_arena *arena, struct gradcmp_parameter *made,
+                                       struct gradcmp_error *error) {
+    struct gradcmp_former *kept = gcmp_arena_alloc(arena, 1, sizeof *kept);
+    if (kept == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    *kept = *former;
+    kept->parameter = alike;
+    made->former = kept;
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_reslab_moves(const struct gradcmp_parameter *from,
+                                      const struct gradcmp_moves *moves, struct gcmp_arena *arena,
+                                      struct gradcmp_parameter **out, struct gradcmp_error *error) {
+    struct gcmp_reslab_part part = {from, moves->items, moves->count};
+    GCMP_TRY(gcmp_reslab_join(&part, 1, moves->shape, arena, out, error));
+    if (from->former == NULL) {
+        return GRADCMP_OK;
+    }
+    struct gradcmp_parameter *alike;
+    part.from = from->former->parameter;
+    GCMP_TRY(gcmp_reslab_join(&part, 1, moves->shape, arena, &alike, error));
+    return keep_former(from->former, alike, arena, *out, error);
 }
 
 enum gradcmp_status gcmp_reslab_box(const struct gradcmp_parameter *from, const uint64_t *start,
@@ -201,13 +263,8 @@ static enum gradcmp_status turn_slab(struct reslab *work, const struct gradcmp_s
     return add_slab(work, &turned, error);
 }
 
-enum gradcmp_status gcmp_reslab_transpose(const struct gradcmp_parameter *from,
-                                          struct gcmp_arena *arena, struct gradcmp_parameter **out,
-                                          struct gradcmp_error *error) {
-    if (from->ndim != 2) {
-        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s: %u axes, 2 can be exchanged", from->name,
-                  from->ndim);
-    }
+static enum gradcmp_status transpose(const struct gradcmp_parameter *from, struct gcmp_arena *arena,
+                                     struct gradcmp_parameter **out, struct gradcmp_error *error) {
     const uint64_t turned[2] = {from->shape[1], from->shape[0]};
     struct reslab work;
     GCMP_TRY(begin(&work, from, turned, arena, error));
@@ -220,4 +277,21 @@ enum gradcmp_status gcmp_reslab_transpose(const struct gradcmp_parameter *from,
 out:
     free(work.placed);
     return status;
+}
+
+enum gradcmp_status gcmp_reslab_transpose(const struct gradcmp_parameter *from,
+                                          struct gcmp_arena *arena, struct gradcmp_parameter **out,
+                                          struct gradcmp_error *error) {
+    if (from->ndim != 2) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s: %u axes, 2 can be exchanged", from->name,
+                  from->ndim);
+    }
+    GCMP_TRY(transpose(from, arena, out, error));
+    (*out)->vocab_rows = 0; /* its words, if any, are columns now */
+    if (from->former == NULL) {
+        return GRADCMP_OK;
+    }
+    struct gradcmp_parameter *alike;
+    GCMP_TRY(transpose(from->former->parameter, arena, &alike, error));
+    return keep_former(from->former, alike, arena, *out, error);
 }

@@ -21,7 +21,23 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_reslab_moves(const struct gradcmp_para
                                                        struct gradcmp_parameter **out,
                                                        struct gradcmp_error *error);
 
-/* The same for one box of `from`: start and extent have its ndim entries. */
+/* A parameter and the places that its elements take in one made of several. */
+struct gcmp_reslab_part {
+    const struct gradcmp_parameter *from;
+    struct gradcmp_move *moves; /* `to` counts in the new shape */
+    size_t count;
+};
+
+/* The same of several parameters with as many axes and one type (at least one): their moves
+ * together fill `shape`, each place once. Name, state, layer and flags are the first one's; where
+ * one has more copies than another, the other's first stands in for those it lacks. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_reslab_join(const struct gcmp_reslab_part *parts,
+                                                      size_t part_count, const uint64_t *shape,
+                                                      struct gcmp_arena *arena,
+                                                      struct gradcmp_parameter **out,
+                                                      struct gradcmp_error *error);
+
+/* The same as gcmp_reslab_moves for one box of `from`: start and extent have its ndim entries. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_reslab_box(const struct gradcmp_parameter *from,
                                                      const uint64_t *start, const uint64_t *extent,
                                                      struct gcmp_arena *arena,

@@ -141,11 +141,16 @@ struct gradcmp_options {
     int allow_iterations;         /* nonzero: different iterations may be compared */
     gradcmp_progress_fn progress; /* may be NULL */
     void *progress_user;
+    const char *map; /* YAML file of rules that rename, split, join, transpose; NULL: none */
+    int map_side;    /* of one checkpoint alone: 1 takes the rules for baselines too, 2 those for
+                        candidates, 0 refuses both; comparing sets it for itself */
+    const char *previous_a; /* the baseline one step before: exp_avg is made the gradient; NULL */
+    const char *previous_b; /* the same of the only candidate */
 };
 #define GRADCMP_OPTIONS_INIT                                                                       \
     {                                                                                              \
         sizeof(struct gradcmp_options), NULL, NULL, NULL, GRADCMP_DTYPE_NONE, 0.0, 0.0, 0.0, 0, 0, \
-            -1, 0, 0, 0, 0, 0, 0, 0, NULL, NULL                                                    \
+            -1, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, NULL, NULL                               \
     }
 
 struct gradcmp_checkpoint;

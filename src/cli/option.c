@@ -75,6 +75,13 @@ const struct cli_option cli_options[] = {
     {"buffers", 0, CLI_SIZE, CLI_ALL, FIELD(options.buffer_bytes), 0, "SIZE", NULL,
      "memory, e.g. 48MiB",
      "Bound of all buffers together, such as 4MiB or 1GiB; by default 48MiB."},
+    {"map", 0, CLI_TEXT, CLI_COMPARE | CLI_LS | CLI_CHECK | CLI_EXTRACT, FIELD(options.map), 0,
+     "FILE", NULL, "rules for names",
+     "Bring parameters to other names and shapes by the rules of this YAML file: rename, split, "
+     "concat, transpose, layer."},
+    {"side", 0, CLI_CHOICE, CLI_LS | CLI_CHECK | CLI_EXTRACT, FIELD(options.map_side), 1, "WHICH",
+     CHOICES("baseline", "candidate"), "whose rules of --map",
+     "Apply the rules of --map that are for baselines, or for candidates, too."},
     {"help", 'h', CLI_FLAG, CLI_ALL, FIELD(help), 1, NO_ARGUMENT, "this text",
      "Print a short help and exit."},
     {"version", 'V', CLI_FLAG, CLI_ALL, FIELD(version), 1, NO_ARGUMENT, "version, features",

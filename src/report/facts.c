@@ -175,5 +175,8 @@ size_t gcmp_options_listed(const struct gradcmp_options *options,
     add_switch(&list, "--allow-same", "allow_same", options->allow_same != 0, true);
     add_switch(&list, "--allow-iterations", "allow_iterations", options->allow_iterations != 0,
                true);
+    add_text(&list, "--map", "map", options->map);
+    add_text(&list, "--previous-a", "previous_a", options->previous_a);
+    add_text(&list, "--previous-b", "previous_b", options->previous_b);
     return list.count;
 }

@@ -51,7 +51,7 @@ struct gcmp_option_value {
     double real;
     uint64_t count; /* COUNT; SWITCH: 0 or 1 */
 };
-enum { GCMP_MAX_OPTION_VALUES = 16 };
+enum { GCMP_MAX_OPTION_VALUES = 24 };
 
 /* List the options that are not default and change what is judged or read; threads and buffers do
  * not, so the same report results from any number. Returns how many. */

@@ -81,8 +81,9 @@ struct gradcmp_stored {
     struct gradcmp_piece *pieces;
     size_t piece_count;
     uint8_t ndim, model_ndim;
-    uint8_t dtype;  /* enum gradcmp_dtype */
-    uint8_t layout; /* enum gradcmp_layout */
+    uint8_t dtype;         /* enum gradcmp_dtype */
+    uint8_t layout;        /* enum gradcmp_layout */
+    uint32_t stated_layer; /* 1 + l, where the file states it; 0: the name tells */
 };
 
 enum gradcmp_setting_kind {

@@ -20,6 +20,14 @@ struct gradcmp_slab {
     const struct gradcmp_coords *coords; /* of the writer, or NULL */
 };
 
+/* The same parameter one step before, of which an average still holds a part: the values of a
+ * parameter x with one are (x - beta * former) / (1 - beta), in binary64. */
+struct gradcmp_former {
+    const struct gradcmp_parameter *parameter; /* the same shape; no former of its own */
+    const struct gradcmp_catalogue *catalogue; /* of its sources */
+    double beta;                               /* 0 <= beta < 1 */
+};
+
 /* One logical tensor of one layer, in one state. */
 struct gradcmp_parameter {
     const char *name; /* canonical */
@@ -36,6 +44,7 @@ struct gradcmp_parameter {
     uint8_t replicated; /* nonzero: copies exist on ranks by design (norms, router) */
     uint8_t overlap;    /* nonzero: the copies are pieces of one tensor that overlap; they must hold
                            the same bits, or the file is damaged */
+    const struct gradcmp_former *former; /* NULL: the values are those that are stored */
 };
 
 /* The parameters of one state of one checkpoint, sorted bytewise by name. */
