@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bounds/figures.h"
+#include "bounds/onset.h"
 
 #define MOST_MOVED 0.5 /* of an expert's gradient, by a few tokens */
 
@@ -316,11 +317,31 @@ static enum gradcmp_status tell_common(struct gradcmp_pair_report *pair, struct 
     return GRADCMP_OK;
 }
 
+static enum gradcmp_status describe_spread(const struct gcmp_cause_scene *scene,
+                                           struct gradcmp_error *error) {
+    size_t count = scene->pair->parameter_count;
+    struct gcmp_arena scratch = GCMP_ARENA_INIT;
+    enum gradcmp_class *classes = gcmp_arena_alloc(&scratch, count + 1, sizeof *classes);
+    enum gradcmp_status status = GRADCMP_ERROR_MEMORY;
+    if (classes != NULL) {
+        for (size_t i = 0; i < count; i++) {
+            classes[i] = scene->facts[i].sort;
+        }
+        status = gcmp_onset_describe(scene->pair, classes, &scratch, error);
+    }
+    gcmp_arena_free(&scratch);
+    if (status == GRADCMP_ERROR_MEMORY) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return status;
+}
+
 enum gradcmp_status gcmp_cause_conclude(const struct gcmp_cause_scene *scene,
                                         struct gcmp_arena *arena, struct gradcmp_error *error) {
     struct gradcmp_pair_report *pair = scene->pair;
     pair->cause = (struct gradcmp_cause){NULL, NAN, NAN, NULL};
     GCMP_TRY(fill_rest(scene, arena, error));
+    GCMP_TRY(describe_spread(scene, error));
     if (!isnan(pair->common_factor)) {
         return tell_common(pair, arena, error);
     }

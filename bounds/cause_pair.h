@@ -13,6 +13,9 @@ struct gcmp_cause_facts {
     const double *expert_rows; /* of a router: the relative difference of each expert's row; NULL:
                                   no router, or not looked at */
     size_t expert_count;       /* rows */
+    bool words;                /* a row for each word of the vocabulary */
+    int axis;                  /* that is cut over tensor-parallel ranks; -1: none, or not known */
+    enum gradcmp_class sort;
 };
 
 /* What is known of the pair. */
@@ -23,8 +26,9 @@ struct gcmp_cause_scene {
 };
 
 /* Give every failing parameter that has no cause yet one of missing_reduction, routing, upstream or
- * unexplained, and the pair its cause. To be called for an inconsistent pair, when the causes of
- * single parameters have been claimed. Texts live in `arena`. Errors: MEMORY.
+ * unexplained, and the pair its cause and how its failures lie (bounds/onset.h). To be called for
+ * an inconsistent pair, when the causes of single parameters have been claimed. Texts live in
+ * `arena`. Errors: MEMORY.
  *
  * The pair's cause, the first that applies:
  *   common_scale        the pair's common factor is claimed

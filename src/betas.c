@@ -57,6 +57,7 @@ static enum gradcmp_status apply_factor(struct gcmp_comparison *comparison,
             divide_candidate(&report->tally, factor);
         }
     }
+    pair->state_factor = factor;
     return gcmp_pair_note(comparison, pair, error,
                           "the sides trained with different betas; at step 1 that makes %s of the "
                           "candidate %.6g times the baseline's, which is divided out",

@@ -343,6 +343,8 @@ static void open_candidates(struct gcmp_comparison *comparison, const char *cons
         struct gradcmp_pair_report *pair = &comparison->report->pairs[i];
         struct gradcmp_error error = {0};
         pair->common_factor = __builtin_nan("");
+        pair->state_factor = 1.0;
+        pair->spread.growth = __builtin_nan("");
         pair->cause = (struct gradcmp_cause){NULL, __builtin_nan(""), __builtin_nan(""), NULL};
         pair->worst = SIZE_MAX;
         pair->onset_layer = -1;

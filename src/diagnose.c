@@ -3,9 +3,9 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bounds/cause_pair.h"
+#include "diagnose_facts.h"
 #include "diagnose_search.h"
 
 enum { BATCH = 16 }; /* parameters whose samples are in memory at once */
@@ -22,107 +22,13 @@ static struct gradcmp_pair_report *pair_of(const struct diagnosis *work) {
     return &work->comparison->report->pairs[work->pair];
 }
 
-/* --- what is known --- */
-
-/* The number behind "experts." in a canonical name; -1: none. */
-static int64_t expert_of(const char *name) {
-    static const char word[] = "experts.";
-    const char *at = strstr(name, word);
-    while (at != NULL) {
-        const char *digits = at + strlen(word);
-        size_t length = strspn(digits, "0123456789");
-        if (length > 0 && length < 10 && (digits[length] == '.' || digits[length] == '\0')) {
-            return strtol(digits, NULL, 10);
-        }
-        at = strstr(digits, word);
-    }
-    return -1;
-}
-
-/* The weights of the side that has tensor-parallel ranks: what is in one piece there, every rank
- * holds. NULL where there are none. */
-static enum gradcmp_status find_weights(const struct diagnosis *work,
-                                        const struct gradcmp_model **weights, bool *in_b,
-                                        struct gradcmp_error *error) {
-    const struct gcmp_participant *sides[] = {&work->comparison->candidates[work->pair],
-                                              &work->comparison->baseline};
-    *weights = NULL;
-    *in_b = true;
-    for (size_t i = 0; i < 2; i++) {
-        struct gradcmp_checkpoint *checkpoint = sides[i]->checkpoint;
-        if (checkpoint->catalogue.parallel.tp > 1) {
-            *in_b = i == 0;
-            if (!gcmp_checkpoint_has_state(checkpoint, "param")) {
-                return GRADCMP_OK;
-            }
-            struct gradcmp_error unreadable = {0};
-            enum gradcmp_status status =
-                gcmp_checkpoint_model(checkpoint, "param", weights, &unreadable);
-            if (status == GRADCMP_ERROR_MEMORY) {
-                GCMP_FAIL_MEMORY(error);
-            }
-            return GRADCMP_OK; /* weights that cannot be read only tell less */
-        }
-    }
-    return GRADCMP_OK;
-}
-
-static void learn_class(struct gcmp_cause_facts *facts,
-                        const struct gradcmp_parameter_report *report,
-                        const struct gradcmp_parameter *state,
-                        const struct gradcmp_model *weights) {
-    const struct gradcmp_parameter *weight =
-        weights == NULL ? NULL : gcmp_model_find(weights, report->name);
-    facts->expert = expert_of(report->name);
-    if (facts->expert >= 0) {
-        return;
-    }
-    const struct gradcmp_parameter *told = weight != NULL ? weight : state;
-    if (told != NULL && (told->copy_count > 1 || told->replicated)) {
-        facts->replicated = true;
-    } else if (weight != NULL) {
-        facts->replicated = weight->slab_count == 1;
-    } else {
-        facts->replicated = report->ndim_a == 1;
-    }
-    facts->sharded = !facts->replicated;
-}
-
-static enum gradcmp_status learn(struct diagnosis *work, struct gradcmp_error *error) {
-    const struct gradcmp_pair_report *pair = pair_of(work);
-    const struct gradcmp_model *weights;
-    bool in_b;
-    work->facts = calloc(pair->parameter_count + 1, sizeof *work->facts);
-    if (work->facts == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    GCMP_TRY(find_weights(work, &weights, &in_b, error));
-    for (size_t i = 0; i < pair->parameter_count; i++) {
-        const struct gcmp_paired *sides = &work->comparison->pairings[work->pair].sides[i];
-        learn_class(&work->facts[i], &pair->parameters[i], in_b ? sides->b : sides->a, weights);
-    }
-    return GRADCMP_OK;
-}
-
-/* Experts of a layer, as their numbers tell. */
-static uint64_t experts_of(const struct diagnosis *work, int64_t layer) {
-    const struct gradcmp_pair_report *pair = pair_of(work);
-    int64_t most = -1;
-    for (size_t i = 0; i < pair->parameter_count; i++) {
-        if (pair->parameters[i].layer == layer && work->facts[i].expert > most) {
-            most = work->facts[i].expert;
-        }
-    }
-    return (uint64_t)(most + 1);
-}
-
 /* A router has a row for each expert of its layer: note how far off each is. */
 static enum gradcmp_status learn_router(struct diagnosis *work, const struct gcmp_search *search,
                                         struct gradcmp_error *error) {
     const struct gradcmp_parameter_report *report = &pair_of(work)->parameters[search->index];
     struct gcmp_cause_facts *facts = &work->facts[search->index];
     const struct gcmp_lines *lines = &search->samples[0].lines;
-    uint64_t experts = experts_of(work, report->layer);
+    uint64_t experts = gcmp_facts_experts(pair_of(work), work->facts, report->layer);
     if (facts->expert >= 0 || report->ndim_a != 2 || experts < 2 || report->shape_a[0] != experts ||
         lines->a == NULL) {
         return GRADCMP_OK;
@@ -138,8 +44,6 @@ static enum gradcmp_status learn_router(struct diagnosis *work, const struct gcm
     facts->expert_count = experts;
     return GRADCMP_OK;
 }
-
-/* --- the search --- */
 
 /* Claim what the sums show. */
 static enum gradcmp_status derive(struct diagnosis *work, struct gradcmp_error *error) {
@@ -162,37 +66,62 @@ static enum gradcmp_status derive(struct diagnosis *work, struct gradcmp_error *
     return GRADCMP_OK;
 }
 
-static bool is_searched(const struct gradcmp_parameter_report *report) {
-    bool wanted = report->verdict == GRADCMP_VERDICT_FAIL ||
-                  report->verdict == GRADCMP_VERDICT_CONFLICT ||
-                  (report->verdict == GRADCMP_VERDICT_SHAPE && report->in_a && report->in_b);
-    return wanted && report->tally.nonfinite_any == 0;
+/* What the sums show needs no sample. */
+static bool is_explained(const struct gradcmp_parameter_report *report) {
+    return report->cause_count > 0 || report->tally.nonfinite_any > 0 ||
+           report->verdict == GRADCMP_VERDICT_SCALE;
 }
 
-static enum gradcmp_status search_batch(struct diagnosis *work, struct gcmp_search *searches,
-                                        size_t count, struct gradcmp_error *error) {
-    struct gcmp_arena scratch = GCMP_ARENA_INIT;
+static bool is_searched(const struct gradcmp_parameter_report *report) {
+    return gcmp_cause_is_wanted(report->verdict) && report->in_a && report->in_b;
+}
+
+/* Look for order in samples of what has no cause yet, and read whole what that suggests. */
+static enum gradcmp_status search_order(struct diagnosis *work, struct gcmp_search *searches,
+                                        size_t count, struct gcmp_search_scene *scene,
+                                        struct gradcmp_error *error) {
     struct gcmp_probes samples = {0}, wholes = {0};
-    struct gcmp_search_scene scene = {work->comparison, work->pair, &scratch, &samples};
     enum gradcmp_status status = GRADCMP_OK;
+    scene->probes = &samples;
     for (size_t i = 0; i < count; i++) {
-        GCMP_TRY_OUT(gcmp_search_sample(&searches[i], &scene, error));
+        if (!is_explained(gcmp_search_report(&searches[i], scene))) {
+            GCMP_TRY_OUT(gcmp_search_sample(&searches[i], scene, error));
+        }
     }
     GCMP_TRY_OUT(gcmp_probes_run(&samples, work->comparison, error));
-    scene.probes = &wholes;
+    scene->probes = &wholes;
     for (size_t i = 0; i < count && gcmp_pair_is_open(pair_of(work)); i++) {
-        GCMP_TRY_OUT(gcmp_search_confirm(&searches[i], &scene, &samples, error));
+        GCMP_TRY_OUT(gcmp_search_confirm(&searches[i], scene, &samples, error));
         GCMP_TRY_OUT(learn_router(work, &searches[i], error));
     }
     if (gcmp_pair_is_open(pair_of(work))) {
         GCMP_TRY_OUT(gcmp_probes_run(&wholes, work->comparison, error));
     }
     for (size_t i = 0; i < count && gcmp_pair_is_open(pair_of(work)); i++) {
-        GCMP_TRY_OUT(gcmp_search_claim(&searches[i], &scene, error));
+        GCMP_TRY_OUT(gcmp_search_claim(&searches[i], scene, error));
     }
 out:
     gcmp_probes_free(&samples);
     gcmp_probes_free(&wholes);
+    return status;
+}
+
+static enum gradcmp_status search_batch(struct diagnosis *work, struct gcmp_search *searches,
+                                        size_t count, struct gradcmp_error *error) {
+    struct gcmp_arena scratch = GCMP_ARENA_INIT;
+    struct gcmp_search_scene scene = {work->comparison, work->pair, &scratch, NULL};
+    enum gradcmp_status status = GRADCMP_OK;
+    for (size_t i = 0; i < count; i++) {
+        GCMP_TRY_OUT(gcmp_search_begin(&searches[i], &scene, error));
+    }
+    GCMP_TRY_OUT(search_order(work, searches, count, &scene, error));
+    if (gcmp_pair_is_open(pair_of(work))) {
+        GCMP_TRY_OUT(gcmp_search_places(searches, count, &scene, error));
+    }
+    for (size_t i = 0; i < count && gcmp_pair_is_open(pair_of(work)); i++) {
+        GCMP_TRY_OUT(gcmp_search_tell_places(&searches[i], &scene, error));
+    }
+out:
     gcmp_arena_free(&scratch);
     return status;
 }
@@ -204,7 +133,8 @@ static enum gradcmp_status search_all(struct diagnosis *work, struct gradcmp_err
     for (size_t i = 0; i < pair->parameter_count; i++) {
         const struct gradcmp_parameter_report *report = &pair->parameters[i];
         if (is_searched(report)) {
-            searches[count++] = (struct gcmp_search){.index = i, .common = work->common};
+            searches[count++] =
+                (struct gcmp_search){.index = i, .common = work->common * pair->state_factor};
         }
         if (count == BATCH || (count > 0 && i + 1 == pair->parameter_count)) {
             GCMP_TRY(search_batch(work, searches, count, error));
@@ -230,7 +160,11 @@ static enum gradcmp_status diagnose_pair(struct gcmp_comparison *comparison, siz
     const struct gradcmp_parallel *b =
         &comparison->candidates[index].checkpoint->catalogue.parallel;
     enum gradcmp_status status = GRADCMP_OK;
-    GCMP_TRY_OUT(learn(&work, error));
+    work.facts = calloc(pair->parameter_count + 1, sizeof *work.facts);
+    if (work.facts == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    GCMP_TRY_OUT(gcmp_facts_learn(comparison, index, work.facts, error));
     GCMP_TRY_OUT(derive(&work, error));
     GCMP_TRY_OUT(search_all(&work, error));
     if (gcmp_pair_is_open(pair)) {

@@ -5,8 +5,6 @@
 #include "diagnose_search.h"
 #include "unshard/reslab.h"
 
-enum { MOST_SHARDS = 64 };
-
 #define SAMPLE_SLACK 2.0 /* a sample is noisier than the whole */
 
 /* Turn what was read so that row i of the lines is index i of the axis, and set the limit. */
@@ -265,60 +263,6 @@ static enum gradcmp_status plan_whole(struct gcmp_search *search,
     return GRADCMP_OK;
 }
 
-/* A box of `parameter` that is the slab's, and the slab alone. */
-static enum gradcmp_status plan_shard(struct gcmp_search *search,
-                                      const struct gcmp_search_scene *scene,
-                                      const struct gradcmp_slab *slab, ptrdiff_t *probe,
-                                      struct gradcmp_error *error) {
-    struct gradcmp_parameter *a, *b;
-    GCMP_TRY(gcmp_reslab_box(search->a, slab->start, slab->extent, scene->scratch, &a, error));
-    GCMP_TRY(gcmp_reslab_box(search->b, slab->start, slab->extent, scene->scratch, &b, error));
-    return gcmp_probes_compare(scene->probes, gcmp_search_side_a(scene, a),
-                               gcmp_search_side_b(scene, b, slab->copy),
-                               (int)gcmp_search_report(search, scene)->scale_a_log2, probe, error);
-}
-
-static enum gradcmp_status plan_shards(struct gcmp_search *search,
-                                       const struct gcmp_search_scene *scene,
-                                       struct gradcmp_error *error) {
-    const struct gradcmp_parameter *b = search->b;
-    if (b->slab_count < 2 || b->slab_count > MOST_SHARDS || b->ndim == 0) {
-        return GRADCMP_OK;
-    }
-    search->shard_count = b->slab_count;
-    for (size_t i = 0; i < b->slab_count; i++) {
-        ptrdiff_t probe;
-        GCMP_TRY(plan_shard(search, scene, &b->slabs[i], &probe, error));
-        search->first_shard = i == 0 ? probe : search->first_shard;
-    }
-    return GRADCMP_OK;
-}
-
-/* The baseline with each copy of the candidate, and each copy with those after it. */
-static enum gradcmp_status plan_copies(struct gcmp_search *search,
-                                       const struct gcmp_search_scene *scene,
-                                       struct gradcmp_error *error) {
-    uint32_t count = search->b->copy_count;
-    if (count < 2 || count > GCMP_SEARCH_COPIES) {
-        return GRADCMP_OK;
-    }
-    search->copy_count = count;
-    ptrdiff_t probe;
-    for (uint32_t i = 0; i < count; i++) {
-        GCMP_TRY(gcmp_probes_compare(scene->probes, gcmp_search_side_a(scene, search->a),
-                                     gcmp_search_side_b(scene, search->b, i), 0, &probe, error));
-        search->first_copy = i == 0 ? probe : search->first_copy;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t j = i + 1; j < count; j++) {
-            GCMP_TRY(gcmp_probes_compare(scene->probes, gcmp_search_side_b(scene, search->b, i),
-                                         gcmp_search_side_b(scene, search->b, j), 0, &probe,
-                                         error));
-        }
-    }
-    return GRADCMP_OK;
-}
-
 enum gradcmp_status gcmp_search_confirm(struct gcmp_search *search,
                                         const struct gcmp_search_scene *scene,
                                         const struct gcmp_probes *sampled,
@@ -331,10 +275,5 @@ enum gradcmp_status gcmp_search_confirm(struct gcmp_search *search,
         }
     }
     GCMP_TRY(look_for_shift(search, scene, error));
-    GCMP_TRY(plan_whole(search, scene, sampled, error));
-    if (!gcmp_search_report(search, scene)->shapes_agree) {
-        return GRADCMP_OK;
-    }
-    GCMP_TRY(plan_shards(search, scene, error));
-    return plan_copies(search, scene, error);
+    return plan_whole(search, scene, sampled, error);
 }

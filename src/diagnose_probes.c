@@ -66,9 +66,9 @@ static struct gcmp_job job_of(struct gcmp_probe *probe, struct gradcmp_tally *ta
     return job;
 }
 
-static enum gradcmp_status run_jobs(struct gcmp_probes *probes, struct gcmp_job *jobs,
-                                    struct gcmp_comparison *comparison,
-                                    struct gradcmp_error *error) {
+enum gradcmp_status gcmp_probes_engine(struct gcmp_job *jobs, size_t count,
+                                       struct gcmp_comparison *comparison,
+                                       struct gradcmp_error *error) {
     const struct gradcmp_options *options = comparison->options;
     struct gradcmp_report *report = comparison->report;
     /* What is read here was read and checked before. */
@@ -77,17 +77,23 @@ static enum gradcmp_status run_jobs(struct gcmp_probes *probes, struct gcmp_job 
                                          .verify = -1,
                                          .progress = options->progress,
                                          .progress_user = options->progress_user};
-    for (size_t i = 0; i < probes->count; i++) {
-        jobs[i] = job_of(&probes->items[i], &probes->tallies[i]);
-    }
-    GCMP_TRY(gcmp_engine_run(jobs, probes->count, &engine, comparison->errors,
-                             report->pair_count + 1, error));
+    GCMP_TRY(
+        gcmp_engine_run(jobs, count, &engine, comparison->errors, report->pair_count + 1, error));
     for (size_t p = 0; p < report->pair_count; p++) {
         if (comparison->errors[p + 1].code != GRADCMP_OK && gcmp_pair_is_open(&report->pairs[p])) {
             gcmp_pair_fail(&report->pairs[p], &comparison->errors[p + 1]);
         }
     }
     return GRADCMP_OK;
+}
+
+static enum gradcmp_status run_jobs(struct gcmp_probes *probes, struct gcmp_job *jobs,
+                                    struct gcmp_comparison *comparison,
+                                    struct gradcmp_error *error) {
+    for (size_t i = 0; i < probes->count; i++) {
+        jobs[i] = job_of(&probes->items[i], &probes->tallies[i]);
+    }
+    return gcmp_probes_engine(jobs, probes->count, comparison, error);
 }
 
 enum gradcmp_status gcmp_probes_run(struct gcmp_probes *probes, struct gcmp_comparison *comparison,

@@ -32,6 +32,11 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_probes_read(struct gcmp_probes *probes
                                                       struct gcmp_side a, int scale_log2,
                                                       double *values, struct gradcmp_error *error);
 
+/* Run jobs of one's own as probes are run. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_probes_engine(struct gcmp_job *jobs, size_t count,
+                                                        struct gcmp_comparison *comparison,
+                                                        struct gradcmp_error *error);
+
 /* Run all probes. A candidate that cannot be read any more becomes an error of its pair. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_probes_run(struct gcmp_probes *probes,
                                                      struct gcmp_comparison *comparison,

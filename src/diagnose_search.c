@@ -242,18 +242,23 @@ static enum gradcmp_status guess_slots(struct gcmp_search *search,
     return GRADCMP_OK;
 }
 
-enum gradcmp_status gcmp_search_sample(struct gcmp_search *search,
-                                       const struct gcmp_search_scene *scene,
-                                       struct gradcmp_error *error) {
+enum gradcmp_status gcmp_search_begin(struct gcmp_search *search,
+                                      const struct gcmp_search_scene *scene,
+                                      struct gradcmp_error *error) {
     const struct gradcmp_parameter_report *report = gcmp_search_report(search, scene);
     const struct gcmp_paired *sides =
         &scene->comparison->pairings[scene->pair].sides[search->index];
     search->a = sides->a;
     search->b = sides->b;
     search->last = &search->guesses;
-    search->first_shard = search->first_copy = GCMP_NO_PROBE;
     GCMP_TRY(cut_rows(scene, report->compared_shape0, &search->a, error));
-    GCMP_TRY(cut_rows(scene, report->compared_shape0, &search->b, error));
+    return cut_rows(scene, report->compared_shape0, &search->b, error);
+}
+
+enum gradcmp_status gcmp_search_sample(struct gcmp_search *search,
+                                       const struct gcmp_search_scene *scene,
+                                       struct gradcmp_error *error) {
+    const struct gradcmp_parameter_report *report = gcmp_search_report(search, scene);
     if (!report->shapes_agree) {
         return guess_transposed(search, scene, error);
     }

@@ -2,11 +2,14 @@
 #ifndef GCMP_DIAGNOSE_SEARCH_H
 #define GCMP_DIAGNOSE_SEARCH_H
 
+#include <math.h>
+
 #include "bounds/cause_moves.h"
 #include "bounds/cause_sample.h"
+#include "bounds/places.h"
 #include "diagnose_probes.h"
 
-enum { GCMP_SEARCH_AXES = 3, GCMP_SEARCH_COPIES = 16 /* more are not added up */ };
+enum { GCMP_SEARCH_AXES = 3 };
 
 /* What the search needs to know of the pair. */
 struct gcmp_search_scene {
@@ -38,15 +41,21 @@ struct gcmp_search_sample {
 struct gcmp_search {
     size_t index;                          /* of the parameter report */
     const struct gradcmp_parameter *a, *b; /* what of them is compared */
-    double common;                         /* the pair's common factor, or 1 */
+    double common; /* what the values as stored have in common: the pair's factors, or 1 */
     struct gcmp_search_sample samples[GCMP_SEARCH_AXES];
     double *flat_a, *flat_b; /* the first rows of two-axis parameters as they lie; NULL: none */
     uint64_t flat_count;
     struct gcmp_guess *guesses, **last;
-    ptrdiff_t first_shard, first_copy; /* probes; GCMP_NO_PROBE: none */
-    size_t shard_count, copy_count;
+    struct gcmp_places places; /* where the difference lies; boxes: slabs of the candidate, then of
+                                  the baseline */
+    size_t shards_b;           /* boxes of the candidate */
+    struct gradcmp_tally tallies[GCMP_PLACES_COPIES]; /* the baseline with each copy */
 };
 
+/* Take up a parameter. Fails as unshard/reslab does. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_search_begin(struct gcmp_search *search,
+                                                       const struct gcmp_search_scene *scene,
+                                                       struct gradcmp_error *error);
 /* Plan the first step: samples. Fails as the engine and unshard/reslab do. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_search_sample(struct gcmp_search *search,
                                                         const struct gcmp_search_scene *scene,
@@ -56,11 +65,34 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_search_confirm(struct gcmp_search *sea
                                                          const struct gcmp_search_scene *scene,
                                                          const struct gcmp_probes *sampled,
                                                          struct gradcmp_error *error);
-/* Claim what the second step proved: fills the report's causes and shards, in the report's arena.
- */
+/* Claim what the second step proved: fills the report's causes, in the report's arena. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_search_claim(struct gcmp_search *search,
                                                        const struct gcmp_search_scene *scene,
                                                        struct gradcmp_error *error);
+
+/* Read parameters once to see where their differences lie: fills the places of the searches.
+ * Fails as the engine does. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_search_places(struct gcmp_search *searches, size_t count,
+                                                        const struct gcmp_search_scene *scene,
+                                                        struct gradcmp_error *error);
+/* Fill the report's shards, ranks and heat map, and claim what they show. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_search_tell_places(struct gcmp_search *search,
+                                                             const struct gcmp_search_scene *scene,
+                                                             struct gradcmp_error *error);
+
+/* Add a cause to the report of a search, at its place in the order of preference. Errors: MEMORY,
+ * also where its text is NULL. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_search_add_cause(struct gcmp_search *search,
+                                                           const struct gcmp_search_scene *scene,
+                                                           struct gradcmp_cause cause,
+                                                           struct gradcmp_error *error);
+
+/* What there was to explain: without a factor common to all, and not less than a whole gradient
+ * where the shapes differ. */
+static inline double gcmp_search_before(const struct gradcmp_parameter_report *report) {
+    double rel = isnan(report->rel_common) ? report->rel : report->rel_common;
+    return report->shapes_agree ? rel : 1.0;
+}
 
 /* Add a guess; its sample is compared where `spot` says so, else it is taken as found. Errors:
  * MEMORY, also where the text is NULL. */

@@ -22,6 +22,12 @@ struct gcmp_side {
  * delivered one after another. Return nonzero to stop the run (CANCELLED). */
 typedef int (*gcmp_sink_fn)(void *user, const void *elems, size_t bytes);
 
+/* Receive elements of one side of a job: 0 is a, 1 + i is b[i]. `first` counts from the job's first
+ * element. Runs of elements come in order; of each run, side after side, and those of side 0
+ * stay where they are until the run's last side was received. Otherwise as a sink. */
+typedef int (*gcmp_sides_fn)(void *user, size_t side, uint64_t first, const void *elems,
+                             size_t count);
+
 /* Tally `elems` elements of `a` against each of b[0 .. b_count); with b_count 0, of `a` alone (then
  * tallies[0] is written, with b = a). Types that are not floating go to the sink only: of their
  * tallies only elems is set. */
@@ -33,6 +39,7 @@ struct gcmp_job {
     int scale_log2; /* if not 0, every value is made float64 and multiplied by 2^this first */
     struct gradcmp_tally *tallies; /* b_count entries, or 1 */
     gcmp_sink_fn sink;             /* of a's elements; NULL normally */
+    gcmp_sides_fn sides;           /* of all sides' elements; NULL normally, and with a sink */
     void *sink_user;
 };
 

@@ -256,7 +256,7 @@ bool gcmp_run_take(struct gcmp_run *run, struct gcmp_unit *unit) {
         unit->first = unit->index * task->unit_elems;
         uint64_t left = task->job->elems - unit->first;
         unit->elems = left < task->unit_elems ? left : task->unit_elems;
-        unit->ticket = task->job->sink == NULL ? 0 : run->next_ticket++;
+        unit->ticket = gcmp_job_has_turns(task->job) ? run->next_ticket++ : 0;
         if (run->next_unit == task->unit_count) {
             run->front = NULL;
         }

@@ -74,6 +74,11 @@ static inline const struct gcmp_side *gcmp_job_side(const struct gcmp_job *job, 
     return side == 0 ? &job->a : &job->b[side - 1];
 }
 
+/* True where the units of a job are delivered, one after another. */
+static inline bool gcmp_job_has_turns(const struct gcmp_job *job) {
+    return job->sink != NULL || job->sides != NULL;
+}
+
 /* Bytes of an element of a side in a unit's buffer: scaled values are float64. */
 unsigned gcmp_job_elem_bytes(const struct gcmp_job *job, size_t side);
 

@@ -151,8 +151,48 @@ static void deliver(const struct gcmp_worker *worker, const struct gcmp_unit *un
     gcmp_run_end_turn(worker->run);
 }
 
+/* Hand one side of a unit over; false where it stops the run. */
+static bool hand_over(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
+                      const unsigned char *elems) {
+    const struct gcmp_job *job = unit->task->job;
+    if (job->sides(job->sink_user, side, unit->first, elems, (size_t)unit->elems) == 0) {
+        return true;
+    }
+    struct gradcmp_error error;
+    gcmp_error_set(&error, GRADCMP_ERROR_CANCELLED, NULL, GRADCMP_NO_OFFSET, "stopped");
+    gcmp_run_stop(worker->run, &error);
+    return false;
+}
+
+/* Gather all sides of a unit, in its turn hand them over one by one, and tally them. The first two
+ * are read before the turn comes, so that threads wait for each other's reading only where there
+ * are more. A run of which a side cannot be read is not handed over: its tallies are not used
+ * either. */
+static void process_sides(const struct gcmp_worker *worker, const struct gcmp_unit *unit) {
+    const struct gcmp_job *job = unit->task->job;
+    bool good = is_live(worker, unit, 0) && gather(worker, unit, 0, worker->a);
+    if (good && job->b_count > 0) {
+        good = is_live(worker, unit, 1) && gather(worker, unit, 1, worker->b);
+    }
+    gcmp_run_await_turn(worker->run, unit);
+    good = good && hand_over(worker, unit, 0, worker->a);
+    for (size_t side = 1; good && side <= job->b_count; side++) {
+        good = side == 1 || (is_live(worker, unit, side) && gather(worker, unit, side, worker->b));
+        if (good) {
+            tally(worker, unit, side, worker->b);
+            good = hand_over(worker, unit, side, worker->b);
+        }
+    }
+    gcmp_run_end_turn(worker->run);
+}
+
 void gcmp_worker_process(struct gcmp_worker *worker, const struct gcmp_unit *unit) {
     const struct gcmp_job *job = unit->task->job;
+    if (job->sides != NULL) {
+        process_sides(worker, unit);
+        gcmp_run_done(worker->run, unit);
+        return;
+    }
     worker->timed = worker->units++ % TIMED_UNITS == 0;
     bool wanted = job->b_count == 0 || job->sink != NULL;
     for (size_t side = 1; side <= job->b_count && !wanted; side++) {

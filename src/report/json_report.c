@@ -92,6 +92,24 @@ static void write_summary(struct gcmp_emitter *json, const struct gradcmp_pair_r
     gcmp_emit_close(json);
 }
 
+/* How the failures lie around the onset. */
+static void write_spread(struct gcmp_emitter *json, const struct gradcmp_spread_facts *spread) {
+    static const char *const classes[] = {[GRADCMP_CLASS_OTHER] = NULL,
+                                          [GRADCMP_CLASS_VECTOR] = "norms",
+                                          [GRADCMP_CLASS_EXPERT] = "experts",
+                                          [GRADCMP_CLASS_ROUTER] = "router",
+                                          [GRADCMP_CLASS_EMBEDDING] = "embeddings",
+                                          [GRADCMP_CLASS_ROW] = "row_parallel",
+                                          [GRADCMP_CLASS_COLUMN] = "column_parallel"};
+    gcmp_emit_count(json, "failing", spread->onset_failing);
+    gcmp_emit_count(json, "passing", spread->onset_passing);
+    gcmp_emit_count(json, "layers_failing", spread->layers_failing);
+    gcmp_emit_bool(json, "all_layers",
+                   spread->layers > 0 && spread->layers_failing == spread->layers);
+    gcmp_emit_text(json, "only", classes[spread->only_class]);
+    gcmp_emit_figure(json, "growth", spread->growth_layers > 0 ? spread->growth : NAN);
+}
+
 static void write_onset(struct gcmp_emitter *json, const struct gradcmp_pair_report *pair) {
     if (pair->onset_layer < 0) {
         gcmp_emit_null(json, "onset");
@@ -112,6 +130,7 @@ static void write_onset(struct gcmp_emitter *json, const struct gradcmp_pair_rep
     } else {
         gcmp_emit_integer(json, "jump_layer", pair->jump_layer);
     }
+    write_spread(json, &pair->spread);
     gcmp_emit_close(json);
 }
 
@@ -231,6 +250,24 @@ static void write_shards(struct gcmp_emitter *json,
         gcmp_emit_sizes(json, "start", shard->start, parameter->ndim_b);
         gcmp_emit_sizes(json, "extent", shard->extent, parameter->ndim_b);
         gcmp_emit_figure(json, "rel", shard->rel);
+        gcmp_emit_text(json, "side", shard->in_a ? "baseline" : "candidate");
+        gcmp_emit_close(json);
+    }
+    gcmp_emit_close(json);
+}
+
+/* Errors per rank on an axis of parallelism, where writers are known. */
+static void write_ranks(struct gcmp_emitter *json,
+                        const struct gradcmp_parameter_report *parameter) {
+    gcmp_emit_open_array(json, "ranks", false);
+    for (size_t i = 0; i < parameter->rank_count; i++) {
+        const struct gradcmp_rank_error *rank = &parameter->ranks[i];
+        gcmp_emit_open_object(json, NULL, false);
+        gcmp_emit_text(json, "axis", rank->axis);
+        gcmp_emit_integer(json, "rank", rank->rank);
+        gcmp_emit_text(json, "side", rank->in_a ? "baseline" : "candidate");
+        gcmp_emit_count(json, "slabs", rank->slabs);
+        gcmp_emit_figure(json, "rel", rank->rel);
         gcmp_emit_close(json);
     }
     gcmp_emit_close(json);
@@ -260,6 +297,7 @@ static void write_parameter(struct gcmp_emitter *json,
     write_counts(json, parameter);
     write_causes(json, parameter);
     write_shards(json, parameter);
+    write_ranks(json, parameter);
     gcmp_emit_close(json);
 }
 

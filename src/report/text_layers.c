@@ -216,7 +216,58 @@ static size_t add_run(struct gcmp_page *page, const struct gcmp_pair_view *view,
     return next;
 }
 
-static void add_jump(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
+/* Words for classes of parameters. */
+static const char *class_words(enum gradcmp_class sort) {
+    static const char *const words[] = {[GRADCMP_CLASS_OTHER] = "parameters",
+                                        [GRADCMP_CLASS_VECTOR] = "norm and bias parameters",
+                                        [GRADCMP_CLASS_EXPERT] = "expert parameters",
+                                        [GRADCMP_CLASS_ROUTER] = "routers",
+                                        [GRADCMP_CLASS_EMBEDDING] = "embedding parameters",
+                                        [GRADCMP_CLASS_ROW] = "row-parallel parameters",
+                                        [GRADCMP_CLASS_COLUMN] = "column-parallel parameters"};
+    return words[sort];
+}
+
+static void add_class(struct gcmp_text *text, const struct gradcmp_spread_facts *spread) {
+    if (spread->only_class != GRADCMP_CLASS_OTHER) {
+        gcmp_text_addf(text, "Only %s fail: %zu of the %zu in the layers concerned. ",
+                       class_words(spread->only_class), spread->class_failing, spread->class_all);
+    }
+}
+
+/* What lies around the onset. */
+static void add_neighbours(struct gcmp_text *text, const struct gradcmp_pair_report *pair) {
+    const struct gradcmp_spread_facts *spread = &pair->spread;
+    if (spread->layers > 2 && spread->layers_failing == spread->layers) {
+        gcmp_text_add(text, "All layers are concerned. ");
+    } else if (pair->onset_layer >= 0 && spread->onset_passing > 0) {
+        gcmp_text_addf(text, "In the first layer hit, %zu of its %zu judged parameters pass. ",
+                       spread->onset_passing, spread->onset_passing + spread->onset_failing);
+    }
+}
+
+static void add_growth(struct gcmp_text *text, const struct gradcmp_pair_report *pair) {
+    char figure[GCMP_FIGURE_BYTES];
+    if (pair->spread.growth_layers > 0) {
+        gcmp_text_addf(text,
+                       "Over the %zu failing layers from there down, the error is multiplied by %s "
+                       "from one layer to the next. ",
+                       pair->spread.growth_layers, gcmp_figure_factor(figure, pair->spread.growth));
+    }
+}
+
+/* How the failures lie: neighbours, classes, growth, the strongest jump. */
+static void add_spread(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    add_neighbours(&text, pair);
+    add_class(&text, &pair->spread);
+    add_growth(&text, pair);
+    if (text.length_bytes > 0 && !text.failed) {
+        text.bytes[text.length_bytes - 1] = '\0'; /* the last blank */
+        gcmp_page_wrap(page, 0, 0, text.bytes);
+    }
+    page->out.text.failed = page->out.text.failed || text.failed;
+    gcmp_text_free(&text);
     if (pair->jump_layer < 0 || pair->onset_layer < 0 || pair->jump_layer == pair->onset_layer) {
         return;
     }
@@ -248,5 +299,7 @@ void gcmp_text_layers(struct gcmp_page *page, const struct gcmp_pair_view *view)
                                  : "A bar ends at the bound, |; each # beyond it doubles.");
         gcmp_page_end_line(page);
     }
-    add_jump(page, view->pair);
+    if (view->pair->outcome == GRADCMP_OUTCOME_INCONSISTENT) {
+        add_spread(page, view->pair);
+    }
 }

@@ -40,13 +40,35 @@ struct gradcmp_cause {
     const char *text; /* one line */
 };
 
-/* One slab of the candidate's side of a parameter: how far off it is by itself. */
+/* One slab of a parameter, on either side: how far off the candidate is in it. */
 struct gradcmp_shard {
     const char *file;                    /* below the checkpoint */
     const struct gradcmp_coords *coords; /* of the rank that wrote it, or NULL */
     const uint64_t *start, *extent;      /* ndim_b entries */
     double rel;                          /* inf: all zero in the baseline alone */
+    bool in_a;                           /* a slab of the baseline */
 };
+
+/* All slabs of a parameter that ranks with one coordinate wrote, taken together. */
+struct gradcmp_rank_error {
+    const char *axis; /* "tp", "pp", "ep", "dp", "etp" */
+    int32_t rank;     /* on that axis */
+    bool in_a;        /* of the baseline's ranks */
+    size_t slabs;
+    double rel; /* as of a shard */
+};
+
+/* Where in a parameter the difference lies: a grid over its rows (all axes but the last, flattened)
+ * and columns (the last axis). Cell (i, j) covers rows ceil(i R / rows) up to but not including
+ * ceil((i + 1) R / rows) of R rows, columns likewise. */
+struct gradcmp_heat {
+    uint32_t rows, columns; /* 1 to 64 each; 0: no map was made */
+    /* rows * columns, row-major: the root mean square of the difference in a cell over that of the
+     * whole baseline (a factor common to the pair divided out), so that their mean square, by
+     * elements, is rel^2. NaN where no element is finite on both sides. */
+    const double *cells;
+};
+enum { GRADCMP_HEAT_CELLS = 64 };
 
 /* One parameter of a pair. bounds/ reads the first part and fills the second. */
 struct gradcmp_parameter_report {
@@ -71,8 +93,33 @@ struct gradcmp_parameter_report {
 
     struct gradcmp_cause *causes; /* filled for what fails by src/diagnose.c; the best first */
     size_t cause_count;
-    struct gradcmp_shard *shards; /* of what fails and has several slabs in the candidate */
+    struct gradcmp_shard *shards; /* of what fails: the candidate's slabs, where there are several,
+                                     then the baseline's */
     size_t shard_count;
+    struct gradcmp_rank_error *ranks; /* of what fails, where writers are known and several */
+    size_t rank_count;
+    struct gradcmp_heat heat; /* of what fails */
+};
+
+/* Parameters of one sort. What they are follows from their shapes and layouts. */
+enum gradcmp_class {
+    GRADCMP_CLASS_OTHER,     /* none of the below, or not known */
+    GRADCMP_CLASS_VECTOR,    /* one axis: norms and biases */
+    GRADCMP_CLASS_EXPERT,    /* of one expert */
+    GRADCMP_CLASS_ROUTER,    /* a row for each expert of its layer */
+    GRADCMP_CLASS_EMBEDDING, /* a row for each word of the vocabulary, or l = 0 */
+    GRADCMP_CLASS_ROW,       /* two axes, the last one cut over tensor-parallel ranks */
+    GRADCMP_CLASS_COLUMN     /* two axes, the first one cut over tensor-parallel ranks */
+};
+
+/* How the failing parameters of a pair lie. */
+struct gradcmp_spread_facts {
+    size_t onset_failing, onset_passing; /* parameters of the onset layer */
+    size_t layers_failing, layers;       /* layers with a failing parameter, and with any */
+    enum gradcmp_class only_class;       /* all that fails is of it, and others pass; OTHER: none */
+    size_t class_failing, class_all;     /* parameters of it, in the layers with a failing one */
+    double growth;        /* factor of the error from one layer to the next below it; NaN: none */
+    size_t growth_layers; /* layers that the growth was fitted to */
 };
 
 /* One baseline-candidate pair. */
@@ -90,11 +137,14 @@ struct gradcmp_pair_report {
     uint64_t bytes;        /* of the slabs needed, both sides, each once */
     double common_factor;  /* NaN: none claimed */
     double norm_a, norm_b; /* global, replicas counted once */
+    double state_factor;   /* of the candidate's state, that was divided out of all figures since
+                              the sides' betas tell it; else 1 */
     size_t worst;          /* index of the parameter with the largest ratio; SIZE_MAX: none */
     int64_t onset_layer;   /* -1: none */
     int64_t jump_layer; /* layer where the ratio grows most against the layer above it; -1: none */
-    struct gradcmp_cause cause;   /* kind NULL: none */
-    const char *undecided_reason; /* text with outcome UNDECIDED or VACUOUS */
+    struct gradcmp_cause cause;         /* kind NULL: none */
+    struct gradcmp_spread_facts spread; /* of an inconsistent pair */
+    const char *undecided_reason;       /* text with outcome UNDECIDED or VACUOUS */
     const char **notes;
     size_t note_count;
 };

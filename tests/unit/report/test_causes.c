@@ -12,8 +12,8 @@ static struct gradcmp_cause twice = {"scale", 2.0, 0.014, "twice the baseline"},
                             above = {"upstream", NAN, NAN, "a layer nearer to the loss fails"},
                             rolled[] = {{"roll", NAN, 0.0, "columns rolled by 1"},
                                         {"one_shard", NAN, 0.02, "1 of 2 parts differs"}};
-static struct gradcmp_shard shards[] = {{"__0_0.distcp", NULL, origin, extent, 0.01},
-                                        {"__1_0.distcp", &writer, start, extent, INFINITY}};
+static struct gradcmp_shard shards[] = {{"__0_0.distcp", NULL, origin, extent, 0.01, false},
+                                        {"__1_0.distcp", &writer, start, extent, INFINITY, true}};
 
 static struct gradcmp_parameter_report *give(const char *name, struct gradcmp_cause *causes,
                                              size_t count) {
@@ -145,8 +145,9 @@ static void test_causes__json_has_them_in_order(void **state) {
                 "parts differs\"}]");
     expect_json(json_object_get(parameter, "shards"),
                 "[{\"file\":\"__0_0.distcp\",\"rank\":null,\"start\":[0,0],\"extent\":[32,32],"
-                "\"rel\":0.01},{\"file\":\"__1_0.distcp\",\"rank\":{\"tp\":1,\"pp\":0},\"start\":"
-                "[0,32],\"extent\":[32,32],\"rel\":\"inf\"}]");
+                "\"rel\":0.01,\"side\":\"candidate\"},{\"file\":\"__1_0.distcp\",\"rank\":{\"tp\":"
+                "1,\"pp\":0},\"start\":"
+                "[0,32],\"extent\":[32,32],\"rel\":\"inf\",\"side\":\"baseline\"}]");
     json_decref(document);
 }
 

@@ -103,12 +103,13 @@ static void test_json_report__keys_are_those_of_the_schema(void **state) {
         "parameters pass fail scale nonfinite missing extra shape conflict unjudged elements "
         "bytes common_factor norm_a norm_b worst");
     expect_keys(json_object_get(json_object_get(candidate, "summary"), "worst"), "name ratio");
-    expect_keys(json_object_get(candidate, "onset"), "layer names jump_layer");
+    expect_keys(json_object_get(candidate, "onset"),
+                "layer names jump_layer failing passing layers_failing all_layers only growth");
     expect_keys(
         json_array_get(json_object_get(candidate, "parameters"), 0),
         "name layer shape dtype verdict rel rel_common bound ratio alpha alpha_tolerance rho "
         "cos norm_a norm_b max_abs max_index max_ulp equal_bits zeros_a zeros_b nonfinite_a "
-        "nonfinite_b causes shards");
+        "nonfinite_b causes shards ranks");
     json_decref(document);
 }
 
