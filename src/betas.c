@@ -18,15 +18,13 @@ static double setting_number(const struct gradcmp_catalogue *catalogue, const ch
     return (double)NAN;
 }
 
-/* The optimizer's own step where it is stored, else the iteration; NaN where neither is. */
-static double step_of(const struct gradcmp_catalogue *catalogue) {
+double gcmp_step_of(const struct gradcmp_catalogue *catalogue) {
     double step = setting_number(catalogue, "optimizer.step");
     step = isnan(step) ? setting_number(catalogue, "step") : step;
     return isnan(step) && catalogue->iteration >= 0 ? (double)catalogue->iteration : step;
 }
 
-/* The beta that the state is an average with; NaN where the state is none or it is not stored. */
-static double beta_of(const struct gradcmp_catalogue *catalogue, const char *state) {
+double gcmp_beta_of(const struct gradcmp_catalogue *catalogue, const char *state) {
     bool first = strcmp(state, "exp_avg") == 0;
     if (!first && strcmp(state, "exp_avg_sq") != 0) {
         return (double)NAN;
@@ -64,31 +62,91 @@ static enum gradcmp_status apply_factor(struct gcmp_comparison *comparison,
                           comparison->report->state, factor);
 }
 
+/* What a side's state is of the gradient. */
+struct share {
+    double beta, step; /* NaN: not known */
+    double factor;     /* the state is that times the gradient (or its square); NaN: not known */
+    bool is_average;   /* over several steps, known to be */
+};
+
+static struct share share_of(const struct gcmp_comparison *comparison,
+                             const struct gcmp_participant *side) {
+    const struct gradcmp_catalogue *catalogue = &side->checkpoint->catalogue;
+    struct share share = {.beta = gcmp_beta_of(catalogue, comparison->report->state),
+                          .step = gcmp_step_of(catalogue),
+                          .factor = (double)NAN};
+    bool at_first = share.step == 1.0;
+    if (side->is_recovered) {
+        share.factor = 1.0;
+    } else if (is_usable(share.beta) && (at_first || share.beta == 0.0)) {
+        share.factor = 1.0 - share.beta;
+    }
+    share.is_average = !side->is_recovered && share.beta > 0.0 && share.step > 1.0;
+    return share;
+}
+
+/* One side's gradient was recovered, the other is still an average: not the same quantity. */
+static void fail_half(const struct gcmp_comparison *comparison, struct gradcmp_pair_report *pair,
+                      const struct share *average, bool is_candidate) {
+    struct gradcmp_error error = {0};
+    gcmp_error_set(&error, GRADCMP_ERROR_USAGE, pair->path, GRADCMP_NO_OFFSET,
+                   "the %s's %s at step %.15g is an average over steps with beta %g, and the other "
+                   "side's gradient was recovered: give %s too",
+                   is_candidate ? "candidate" : "baseline", comparison->report->state,
+                   average->step, average->beta, is_candidate ? "--previous-b" : "--previous-a");
+    gcmp_pair_fail(pair, &error);
+}
+
+static enum gradcmp_status note_average(struct gcmp_comparison *comparison,
+                                        struct gradcmp_pair_report *pair, const struct share *a,
+                                        const struct share *b, struct gradcmp_error *error) {
+    double most = fmax(is_usable(a->beta) ? a->beta : 0.0, is_usable(b->beta) ? b->beta : 0.0);
+    double step = fmax(a->step, b->step);
+    return gcmp_pair_note(comparison, pair, error,
+                          "at step %g with beta %g, %s is an average over the gradients of several "
+                          "steps: an error of an earlier step, or of the parameters since, is in "
+                          "it too (--previous-a and --previous-b with the checkpoints of step %g "
+                          "recover the gradient)",
+                          step, most, comparison->report->state, step - 1.0);
+}
+
+static enum gradcmp_status note_recovered(struct gcmp_comparison *comparison,
+                                          struct gradcmp_pair_report *pair, const struct share *a,
+                                          const struct share *b, struct gradcmp_error *error) {
+    bool is_a = comparison->baseline.is_recovered;
+    return gcmp_pair_note(comparison, pair, error,
+                          "%s: the gradient of step %.15g was recovered from two steps, with beta "
+                          "%g; bits and ulp are those of the recovered values",
+                          comparison->report->state, is_a ? a->step : b->step,
+                          is_a ? a->beta : b->beta);
+}
+
 static enum gradcmp_status apply_to_pair(struct gcmp_comparison *comparison, size_t index,
                                          struct gradcmp_error *error) {
     struct gradcmp_pair_report *pair = &comparison->report->pairs[index];
-    const struct gradcmp_catalogue *a = comparison->report->baseline, *b = pair->catalogue;
+    const struct gcmp_participant *side_a = &comparison->baseline;
+    const struct gcmp_participant *side_b = &comparison->candidates[index];
     const char *state = comparison->report->state;
-    double beta_a = beta_of(a, state), beta_b = beta_of(b, state);
-    bool at_first = step_of(a) == 1.0 && step_of(b) == 1.0;
-    bool differ = is_usable(beta_a) && is_usable(beta_b) && (beta_a < beta_b || beta_a > beta_b);
-    if (differ && at_first) {
-        GCMP_TRY(apply_factor(comparison, pair, (1.0 - beta_b) / (1.0 - beta_a), error));
-    } else if (differ) {
+    struct share a = share_of(comparison, side_a), b = share_of(comparison, side_b);
+    bool differ = is_usable(a.beta) && is_usable(b.beta) && (a.beta < b.beta || a.beta > b.beta);
+    if (side_a->is_recovered != side_b->is_recovered && (a.is_average || b.is_average)) {
+        fail_half(comparison, pair, a.is_average ? &a : &b, b.is_average);
+        return GRADCMP_OK;
+    }
+    if (side_a->is_recovered || side_b->is_recovered) {
+        GCMP_TRY(note_recovered(comparison, pair, &a, &b, error));
+    }
+    if (a.factor < b.factor || a.factor > b.factor) {
+        GCMP_TRY(apply_factor(comparison, pair, b.factor / a.factor, error));
+    } else if (differ && (isnan(a.factor) || isnan(b.factor))) {
         GCMP_TRY(
             gcmp_pair_note(comparison, pair, error,
                            "the sides average over steps with different betas (%g and %g), and "
                            "are not known to be at step 1: %s is not the same quantity on both",
-                           beta_a, beta_b, state));
+                           a.beta, b.beta, state));
     }
-    double most = fmax(is_usable(beta_a) ? beta_a : 0.0, is_usable(beta_b) ? beta_b : 0.0);
-    double step = fmax(step_of(a), step_of(b));
-    if (most > 0.0 && step > 1.0) {
-        GCMP_TRY(gcmp_pair_note(comparison, pair, error,
-                                "at step %g with beta %g, %s is an average over the gradients of "
-                                "several steps: an error of an earlier step, or of the parameters "
-                                "since, is in it too",
-                                step, most, state));
+    if (a.is_average || b.is_average) {
+        GCMP_TRY(note_average(comparison, pair, &a, &b, error));
     }
     if (strcmp(state, "exp_avg_sq") == 0) {
         GCMP_TRY(gcmp_pair_note(comparison, pair, error,

@@ -5,9 +5,17 @@
 
 #include "comparison.h"
 
-/* For each pair whose sides have different betas at step 1, bring the candidate's tallies to the
- * baseline's betas; say so, and say where a later step or a state without signs limits what the
- * comparison shows. Call between measuring and judging. Errors: MEMORY. */
+/* The optimizer's own step where it is stored, else the iteration; NaN where neither is. */
+double gcmp_step_of(const struct gradcmp_catalogue *catalogue);
+
+/* The beta that a state is an average with; NaN where it is none, or it is not stored. */
+double gcmp_beta_of(const struct gradcmp_catalogue *catalogue, const char *state);
+
+/* For each pair whose sides are the gradient times different known factors (1 with beta 0 and where
+ * it was recovered, 1 - beta at step 1), bring the candidate's tallies to the baseline's; say so,
+ * and say where a later step or a state without signs limits what the comparison shows. A pair of
+ * which one side alone was recovered and the other is an average over steps fails. Call between
+ * measuring and judging. Errors: MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_apply_betas(struct gcmp_comparison *comparison,
                                                       struct gradcmp_error *error);
 

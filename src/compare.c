@@ -12,6 +12,9 @@
 #include "comparison.h"
 #include "diagnose.h"
 #include "numbering.h"
+#include "previous.h"
+
+enum { MORE_KEPT = 4 };
 
 /* What a report keeps open, because its catalogues and names are printed from it. */
 struct kept_checkpoints {
@@ -19,6 +22,11 @@ struct kept_checkpoints {
     size_t count;
     struct gradcmp_checkpoint *checkpoints[];
 };
+
+void gcmp_compare_keep(struct gradcmp_report *report, struct gradcmp_checkpoint *checkpoint) {
+    struct kept_checkpoints *kept = report->owned;
+    kept->checkpoints[kept->count++] = checkpoint;
+}
 
 void gcmp_pair_fail(struct gradcmp_pair_report *pair, const struct gradcmp_error *error) {
     pair->outcome = GRADCMP_OUTCOME_ERROR;
@@ -90,8 +98,8 @@ static enum gradcmp_status new_report(const char *baseline, size_t candidate_cou
                                       struct gradcmp_report **out, struct gradcmp_error *error) {
     struct gradcmp_report *report = calloc(1, sizeof *report);
     struct gcmp_arena *arena = calloc(1, sizeof *arena);
-    struct kept_checkpoints *kept =
-        calloc(1, sizeof *kept + (candidate_count + 1) * sizeof(struct gradcmp_checkpoint *));
+    struct kept_checkpoints *kept = calloc(
+        1, sizeof *kept + (candidate_count + 1 + MORE_KEPT) * sizeof(struct gradcmp_checkpoint *));
     if (report == NULL || arena == NULL || kept == NULL) {
         free(report);
         free(arena);
@@ -132,7 +140,7 @@ static enum gradcmp_status open_participant(struct gcmp_comparison *comparison, 
                                             struct gradcmp_error *error) {
     struct kept_checkpoints *kept = comparison->report->owned;
     GCMP_TRY(gcmp_checkpoint_open(path, comparison->options, &participant->checkpoint, error));
-    kept->checkpoints[kept->count++] = participant->checkpoint;
+    gcmp_compare_keep(comparison->report, participant->checkpoint);
     gcmp_checkpoint_set_mapping(participant->checkpoint, kept->mapping,
                                 participant == &comparison->baseline ? GCMP_MAPPING_BASELINE
                                                                      : GCMP_MAPPING_CANDIDATE);
@@ -304,6 +312,7 @@ static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size
     struct gradcmp_pair_report *pair = &comparison->report->pairs[index];
     struct gcmp_participant *candidate = &comparison->candidates[index];
     choose_bound(comparison, candidate, &pair->bound);
+    GCMP_TRY(gcmp_previous_check(comparison, candidate, &pair->bound, error));
     struct gcmp_pairing_input input = {comparison->baseline.model, candidate->model, filter,
                                        true_vocab(comparison, candidate)};
     GCMP_TRY(gcmp_pair_parameters(&input, comparison->report->arena, pair,
@@ -381,6 +390,7 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
     bound->layers = comparison->baseline.model->layers;
     init_bound(comparison, bound);
     GCMP_TRY(make_models(comparison, error));
+    GCMP_TRY(gcmp_previous_link(comparison, error));
 
     struct gcmp_name_filter filter;
     enum gradcmp_status status = gcmp_name_filter_init(&filter, &report->options, error);

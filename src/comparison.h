@@ -10,6 +10,7 @@
 struct gcmp_participant {
     struct gradcmp_checkpoint *checkpoint; /* NULL where it could not be opened */
     const struct gradcmp_model *model;     /* NULL where it could not be unsharded */
+    bool is_recovered;                     /* its values are gradients, by the step before */
 };
 
 struct gcmp_comparison {
@@ -28,6 +29,9 @@ static inline bool gcmp_pair_is_open(const struct gradcmp_pair_report *pair) {
 
 /* Note an error of one candidate in its pair. */
 void gcmp_pair_fail(struct gradcmp_pair_report *pair, const struct gradcmp_error *error);
+
+/* Keep a checkpoint open for as long as the report; there is room for four more than one a side. */
+void gcmp_compare_keep(struct gradcmp_report *report, struct gradcmp_checkpoint *checkpoint);
 
 /* Add one line to a pair's notes. Errors: MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_pair_note(struct gcmp_comparison *comparison,

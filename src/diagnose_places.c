@@ -28,7 +28,8 @@ struct taker {
 
 static enum gradcmp_dtype dtype_of(const struct gcmp_job *job, size_t side) {
     const struct gcmp_side *at = side == 0 ? &job->a : &job->b[side - 1];
-    return job->scale_log2 != 0 ? GRADCMP_DTYPE_FLOAT64 : (enum gradcmp_dtype)at->parameter->dtype;
+    bool is_computed = job->scale_log2 != 0 || at->parameter->former != NULL;
+    return is_computed ? GRADCMP_DTYPE_FLOAT64 : (enum gradcmp_dtype)at->parameter->dtype;
 }
 
 static void convert(const struct gcmp_job *job, size_t side, const unsigned char *elems,

@@ -36,12 +36,13 @@ enum gradcmp_status gcmp_probes_read(struct gcmp_probes *probes, struct gcmp_sid
     return add(probes, probe, error);
 }
 
-/* A job's sink: elements in order, in the stored type, or float64 where the job scales them. */
+/* A job's sink: elements in order, in the stored type, or float64 where the engine computes them.
+ */
 static int take_values(void *user, const void *elems, size_t bytes) {
     struct gcmp_probe *probe = user;
-    enum gradcmp_dtype dtype = probe->scale_log2 != 0
-                                   ? GRADCMP_DTYPE_FLOAT64
-                                   : (enum gradcmp_dtype)probe->a.parameter->dtype;
+    bool is_computed = probe->scale_log2 != 0 || probe->a.parameter->former != NULL;
+    enum gradcmp_dtype dtype =
+        is_computed ? GRADCMP_DTYPE_FLOAT64 : (enum gradcmp_dtype)probe->a.parameter->dtype;
     size_t count = bytes / gcmp_dtype_bytes(dtype);
     if (count > probe->values_left) {
         return 1;

@@ -137,6 +137,16 @@ static enum gradcmp_status check_groups(const struct gradcmp_catalogue *a,
               a->number_count, b->number_count);
 }
 
+enum gradcmp_status gcmp_name_by(const struct gradcmp_catalogue *named,
+                                 struct gradcmp_catalogue *numbered, const char *state,
+                                 struct gradcmp_error *error) {
+    if (!has_numbers(numbered)) {
+        return GRADCMP_OK;
+    }
+    return has_numbers(named) ? check_groups(named, numbered, error)
+                              : name_by(named, numbered, state, error);
+}
+
 static struct gradcmp_catalogue *catalogue_of(const struct gcmp_participant *participant) {
     return participant->checkpoint == NULL ? NULL : &participant->checkpoint->catalogue;
 }

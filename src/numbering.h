@@ -12,4 +12,10 @@
 GRADCMP_MUST_USE enum gradcmp_status gcmp_name_numbers(struct gcmp_comparison *comparison,
                                                        struct gradcmp_error *error);
 
+/* Where the parameters of `numbered` have numbers and those of `named` names, give them these.
+ * UNSUPPORTED where that is not certain, or both have numbers that do not count the same. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_name_by(const struct gradcmp_catalogue *named,
+                                                  struct gradcmp_catalogue *numbered,
+                                                  const char *state, struct gradcmp_error *error);
+
 #endif

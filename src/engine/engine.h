@@ -8,7 +8,8 @@
 #include "gradcmp/sys/parameter.h"
 #include "gradcmp/sys/tally.h"
 
-/* One side of a job: a run of a parameter's elements in row-major order, from one copy. */
+/* One side of a job: a run of a parameter's elements in row-major order, from one copy. Those of a
+ * parameter with a former are computed in float64, which is their type for all that follows. */
 struct gcmp_side {
     const struct gradcmp_catalogue *catalogue;
     const struct gradcmp_parameter *parameter;
@@ -17,9 +18,9 @@ struct gcmp_side {
     uint32_t owner; /* index into the run's errors: 0 the baseline, 1 + i candidate i */
 };
 
-/* Receive the run's elements in order, in the stored type and native byte order (for hashes,
- * extraction). Called from one thread at a time, but not always the same; the jobs of a run are
- * delivered one after another. Return nonzero to stop the run (CANCELLED). */
+/* Receive the run's elements in order, in the stored type (computed ones: float64) and native byte
+ * order (for hashes, extraction). Called from one thread at a time, but not always the same; the
+ * jobs of a run are delivered one after another. Return nonzero to stop the run (CANCELLED). */
 typedef int (*gcmp_sink_fn)(void *user, const void *elems, size_t bytes);
 
 /* Receive elements of one side of a job: 0 is a, 1 + i is b[i]. `first` counts from the job's first

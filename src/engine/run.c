@@ -61,10 +61,23 @@ static void announce(void *user, uint32_t source) {
     gcmp_records_announce(use->records, source, use->job);
 }
 
+/* The same run of the former parameter; parameter NULL where there is none. A copy that the former
+ * lacks is its first. */
+static struct gcmp_side former_side(const struct gcmp_side *side) {
+    const struct gradcmp_former *former = side->parameter->former;
+    struct gcmp_side out = *side;
+    out.parameter = former == NULL ? NULL : former->parameter;
+    if (former != NULL) {
+        out.catalogue = former->catalogue;
+        out.copy = side->copy < former->parameter->copy_count ? side->copy : 0;
+    }
+    return out;
+}
+
 /* Check a side and announce its sources. */
-static enum gradcmp_status prepare_side(struct gcmp_run *run, size_t job, size_t side, int verify,
+static enum gradcmp_status prepare_side(struct gcmp_run *run, size_t job,
+                                        const struct gcmp_side *at, int verify,
                                         struct gradcmp_error *error) {
-    const struct gcmp_side *at = gcmp_job_side(&run->jobs[job], side);
     uint64_t count = at->parameter->elem_count, elems = run->jobs[job].elems;
     if (at->first_elem > count || elems > count - at->first_elem ||
         at->owner >= run->faults.owner_count ||
@@ -94,7 +107,13 @@ enum gradcmp_status gcmp_run_make(struct gcmp_run *run, const struct gcmp_engine
         struct gcmp_job *job = &run->jobs[i];
         memset(job->tallies, 0, (job->b_count == 0 ? 1 : job->b_count) * sizeof *job->tallies);
         for (size_t side = 0; side <= job->b_count; side++) {
-            GCMP_TRY(prepare_side(run, i, side, options->verify, error));
+            const struct gcmp_side *at = gcmp_job_side(job, side);
+            struct gcmp_side former = former_side(at);
+            GCMP_TRY(prepare_side(run, i, at, options->verify, error));
+            if (former.parameter != NULL) {
+                run->has_formers = true;
+                GCMP_TRY(prepare_side(run, i, &former, options->verify, error));
+            }
         }
     }
     return GRADCMP_OK;
@@ -106,11 +125,15 @@ static void free_task(struct gcmp_task *task) {
     for (size_t i = 0; task->plans != NULL && i < task->side_count; i++) {
         gcmp_side_plan_free(&task->plans[i]);
     }
+    for (size_t i = 0; task->formers != NULL && i < task->side_count; i++) {
+        gcmp_side_plan_free(&task->formers[i].plan);
+    }
     for (size_t i = 0; task->folds != NULL && i < task->side_count; i++) {
         gcmp_fold_free(&task->folds[i]);
     }
     free(task->plans);
     free(task->folds);
+    free(task->formers);
     pthread_mutex_destroy(&task->lock);
     free(task);
 }
@@ -131,9 +154,14 @@ void gcmp_run_free(struct gcmp_run *run) {
     pthread_mutex_destroy(&run->lock);
 }
 
-unsigned gcmp_job_elem_bytes(const struct gcmp_job *job, size_t side) {
+enum gradcmp_dtype gcmp_job_dtype(const struct gcmp_job *job, size_t side) {
     const struct gradcmp_parameter *parameter = gcmp_job_side(job, side)->parameter;
-    return job->scale_log2 != 0 ? 8 : gcmp_dtype_bytes((enum gradcmp_dtype)parameter->dtype);
+    bool is_computed = job->scale_log2 != 0 || parameter->former != NULL;
+    return is_computed ? GRADCMP_DTYPE_FLOAT64 : (enum gradcmp_dtype)parameter->dtype;
+}
+
+unsigned gcmp_job_elem_bytes(const struct gcmp_job *job, size_t side) {
+    return gcmp_dtype_bytes(gcmp_job_dtype(job, side));
 }
 
 /* Choose how many elements a unit has: 2^k blocks. This changes no result. */
@@ -143,7 +171,9 @@ static void size_units(const struct gcmp_run *run, struct gcmp_task *task) {
     for (size_t side = 0; side < task->side_count; side++) {
         unsigned elem_bytes = gcmp_job_elem_bytes(task->job, side);
         widest = elem_bytes > widest ? elem_bytes : widest;
+        uint64_t former_depth = task->formers[side].plan.depth; /* 0 where there is none */
         depth = task->plans[side].depth > depth ? task->plans[side].depth : depth;
+        depth = former_depth > depth ? former_depth : depth;
     }
     uint64_t bytes = depth > UNIT_BYTES / PIECE_BYTES ? depth * PIECE_BYTES : UNIT_BYTES;
     bytes = bytes < run->buffer_bytes ? bytes : run->buffer_bytes;
@@ -160,17 +190,25 @@ static void size_units(const struct gcmp_run *run, struct gcmp_task *task) {
 }
 
 /* A side that contradicts itself is its owner's fault, from the job's first element on. */
-static enum gradcmp_status plan_side(struct gcmp_run *run, struct gcmp_task *task, size_t side) {
-    const struct gcmp_side *at = gcmp_job_side(task->job, side);
+static enum gradcmp_status plan_one(struct gcmp_run *run, const struct gcmp_task *task,
+                                    const struct gcmp_side *at, struct gcmp_side_plan *plan) {
     struct gcmp_fault fault = {.place = {task->index, 0}, .side = SIZE_MAX};
-    enum gradcmp_status status =
-        gcmp_side_plan_make(&task->plans[side], at, task->job->elems,
-                            gcmp_run_records(run, at->catalogue), &fault.error);
+    enum gradcmp_status status = gcmp_side_plan_make(
+        plan, at, task->job->elems, gcmp_run_records(run, at->catalogue), &fault.error);
     if (status != GRADCMP_OK && status != GRADCMP_ERROR_MEMORY) {
         gcmp_faults_add(&run->faults, at->owner, &fault);
         status = GRADCMP_OK;
     }
     return status;
+}
+
+static enum gradcmp_status plan_side(struct gcmp_run *run, struct gcmp_task *task, size_t side) {
+    const struct gcmp_side *at = gcmp_job_side(task->job, side);
+    struct gcmp_former_plan *former = &task->formers[side];
+    former->side = former_side(at);
+    GCMP_TRY(plan_one(run, task, at, &task->plans[side]));
+    return former->side.parameter == NULL ? GRADCMP_OK
+                                          : plan_one(run, task, &former->side, &former->plan);
 }
 
 /* Begin a job; NULL without memory. */
@@ -185,7 +223,8 @@ static struct gcmp_task *begin_task(struct gcmp_run *run, size_t index) {
     task->side_count = 1 + task->job->b_count;
     task->plans = calloc(task->side_count, sizeof *task->plans);
     task->folds = calloc(task->side_count, sizeof *task->folds);
-    bool ok = task->plans != NULL && task->folds != NULL;
+    task->formers = calloc(task->side_count, sizeof *task->formers);
+    bool ok = task->plans != NULL && task->folds != NULL && task->formers != NULL;
     for (size_t side = 0; ok && side < task->side_count; side++) {
         ok = plan_side(run, task, side) == GRADCMP_OK;
     }
@@ -333,11 +372,18 @@ static void end_use(void *user, uint32_t source) {
     gcmp_record_free(record);
 }
 
+static void end_uses(struct gcmp_run *run, const struct gcmp_task *task,
+                     const struct gcmp_side *side) {
+    struct use use = {run, gcmp_run_records(run, side->catalogue), task->index, side};
+    gcmp_side_each_source(side, task->job->elems, end_use, &use);
+}
+
 static void end_task(struct gcmp_run *run, struct gcmp_task *task) {
     for (size_t side = 0; side < task->side_count; side++) {
-        const struct gcmp_side *at = gcmp_job_side(task->job, side);
-        struct use use = {run, gcmp_run_records(run, at->catalogue), task->index, at};
-        gcmp_side_each_source(at, task->job->elems, end_use, &use);
+        end_uses(run, task, gcmp_job_side(task->job, side));
+        if (task->formers[side].side.parameter != NULL) {
+            end_uses(run, task, &task->formers[side].side);
+        }
     }
     pthread_mutex_lock(&run->lock);
     *task->link = task->next;
@@ -353,6 +399,7 @@ void gcmp_run_done(struct gcmp_run *run, const struct gcmp_unit *unit) {
     uint64_t bytes = 0;
     for (size_t side = 0; side < task->side_count; side++) {
         bytes += unit->elems * task->plans[side].elem_bytes;
+        bytes += unit->elems * task->formers[side].plan.elem_bytes; /* 0 without a former */
     }
     pthread_mutex_lock(&run->lock);
     run->bytes_done += bytes;

@@ -9,14 +9,21 @@
 #include "engine/gather.h"
 #include "kernels/kernels.h"
 
+/* A side of a job whose parameter has a former one, looked at once. */
+struct gcmp_former_plan {
+    struct gcmp_side side; /* of the former; parameter NULL: there is none */
+    struct gcmp_side_plan plan;
+};
+
 /* A job under way: from when its first unit is taken until its last one is done. */
 struct gcmp_task {
     struct gcmp_task *next, **link; /* in the run's list; link points at what points here */
     struct gcmp_job *job;
-    size_t index;                 /* of the job */
-    size_t side_count;            /* 1 + job->b_count */
-    struct gcmp_side_plan *plans; /* side_count; 0 is a, 1 + i is b[i] */
-    struct gcmp_fold *folds;      /* by tally */
+    size_t index;                     /* of the job */
+    size_t side_count;                /* 1 + job->b_count */
+    struct gcmp_side_plan *plans;     /* side_count; 0 is a, 1 + i is b[i] */
+    struct gcmp_former_plan *formers; /* side_count */
+    struct gcmp_fold *folds;          /* by tally */
     uint64_t unit_elems, unit_count;
     uint64_t units_left; /* guarded by lock, as the folds */
     pthread_mutex_t lock;
@@ -35,6 +42,7 @@ struct gcmp_run {
     struct gcmp_records **tables; /* one for each catalogue */
     const struct gradcmp_catalogue **catalogues;
     size_t table_count;
+    bool has_formers;
     size_t buffer_bytes; /* of each of a thread's three buffers */
     unsigned threads;    /* that may tally at one time */
     unsigned readers;    /* further threads that may be started where reads block */
@@ -79,7 +87,10 @@ static inline bool gcmp_job_has_turns(const struct gcmp_job *job) {
     return job->sink != NULL || job->sides != NULL;
 }
 
-/* Bytes of an element of a side in a unit's buffer: scaled values are float64. */
+/* The type of a side's elements in a unit's buffer: scaled and computed values are float64. */
+enum gradcmp_dtype gcmp_job_dtype(const struct gcmp_job *job, size_t side);
+
+/* Bytes of such an element. */
 unsigned gcmp_job_elem_bytes(const struct gcmp_job *job, size_t side);
 
 /* Take the next unit. False when there is none, or the run was stopped. */
@@ -104,10 +115,14 @@ void gcmp_run_end_tally(struct gcmp_run *run);
 void gcmp_run_say_reads_block(struct gcmp_run *run);
 bool gcmp_run_reads_block(struct gcmp_run *run);
 
+/* Values of a former parameter that are at hand at a time. */
+enum { GCMP_FORMER_ELEMS = 4096 };
+
 /* A thread's buffers, and what it does with them. */
 struct gcmp_worker {
     struct gcmp_run *run;
     unsigned char *a, *b;
+    double *former; /* GCMP_FORMER_ELEMS values, where the run has formers; else NULL */
     struct gcmp_staging staging;
     unsigned units; /* processed so far */
     bool timed;     /* the reads of the unit at hand are timed */

@@ -1,6 +1,7 @@
 /* What a thread does with a unit: gather, tally, fold. */
 #include "engine/run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -17,18 +18,18 @@ bool gcmp_worker_make(struct gcmp_worker *worker, struct gcmp_run *run) {
     worker->b = aligned_alloc(CACHE_LINE_BYTES, run->buffer_bytes);
     worker->staging.bytes = aligned_alloc(CACHE_LINE_BYTES, run->buffer_bytes);
     worker->staging.capacity_bytes = run->buffer_bytes;
-    return worker->a != NULL && worker->b != NULL && worker->staging.bytes != NULL;
+    if (run->has_formers) {
+        worker->former = calloc(GCMP_FORMER_ELEMS, sizeof *worker->former);
+    }
+    return worker->a != NULL && worker->b != NULL && worker->staging.bytes != NULL &&
+           (worker->former != NULL || !run->has_formers);
 }
 
 void gcmp_worker_free(struct gcmp_worker *worker) {
     free(worker->a);
     free(worker->b);
     free(worker->staging.bytes);
-}
-
-static enum gradcmp_dtype side_dtype(const struct gcmp_job *job, size_t side) {
-    return job->scale_log2 != 0 ? GRADCMP_DTYPE_FLOAT64
-                                : (enum gradcmp_dtype)gcmp_job_side(job, side)->parameter->dtype;
+    free(worker->former);
 }
 
 /* Tell whether a side of a unit is to be read. */
@@ -87,8 +88,50 @@ static enum gradcmp_status timed_gather(const struct gcmp_worker *worker,
 
 /* --- gathering and tallying --- */
 
-/* Gather a side of a unit; a fault is recorded. Scaled values become float64: narrower ones are
- * gathered at the buffer's end and widened from there. */
+/* Take what is of the former parameter out of a unit's values, a part at a time. */
+static enum gradcmp_status subtract_former(const struct gcmp_worker *worker,
+                                           const struct gcmp_unit *unit, size_t side,
+                                           double *values, struct gradcmp_error *error) {
+    const struct gcmp_former_plan *former = &unit->task->formers[side];
+    const struct gradcmp_parameter *now = gcmp_job_side(unit->task->job, side)->parameter;
+    enum gradcmp_dtype dtype = (enum gradcmp_dtype)former->side.parameter->dtype;
+    unsigned narrow = gcmp_dtype_bytes(dtype);
+    double beta = now->former->beta;
+    for (uint64_t done = 0; done < unit->elems; done += GCMP_FORMER_ELEMS) {
+        uint64_t left = unit->elems - done;
+        size_t elems = left < GCMP_FORMER_ELEMS ? (size_t)left : GCMP_FORMER_ELEMS;
+        unsigned char *at =
+            (unsigned char *)worker->former + elems * (sizeof *worker->former - narrow);
+        struct gcmp_want want = {&former->plan, unit->first + done, elems, at, &worker->staging};
+        GCMP_TRY(timed_gather(worker, &want, error));
+        gcmp_scale_float64(at, dtype, elems, 0, worker->former);
+        for (size_t i = 0; i < elems; i++) {
+            values[done + i] = fma(-beta, worker->former[i], values[done + i]) / (1.0 - beta);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* Make a side's values float64 in place: narrow ones stand at the buffer's end. */
+static enum gradcmp_status compute(const struct gcmp_worker *worker, const struct gcmp_unit *unit,
+                                   size_t side, unsigned char *out, struct gradcmp_error *error) {
+    const struct gcmp_job *job = unit->task->job;
+    const struct gcmp_side_plan *plan = &unit->task->plans[side];
+    bool has_former = plan->side->parameter->former != NULL;
+    size_t elems = (size_t)unit->elems;
+    double *values = (double *)(void *)out;
+    gcmp_scale_float64(out + elems * (sizeof *values - plan->elem_bytes),
+                       (enum gradcmp_dtype)plan->side->parameter->dtype, elems,
+                       has_former ? 0 : job->scale_log2, values);
+    if (has_former) {
+        GCMP_TRY(subtract_former(worker, unit, side, values, error));
+        gcmp_scale_float64(values, GRADCMP_DTYPE_FLOAT64, elems, job->scale_log2, values);
+    }
+    return GRADCMP_OK;
+}
+
+/* Gather a side of a unit; a fault is recorded. Values that are computed become float64: narrower
+ * ones are gathered at the buffer's end and widened from there. */
 static bool gather(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
                    unsigned char *out) {
     const struct gcmp_task *task = unit->task;
@@ -99,13 +142,15 @@ static bool gather(const struct gcmp_worker *worker, const struct gcmp_unit *uni
     struct gcmp_fault fault = {
         .place = {task->index, unit->first}, .side = side, .elems = unit->elems};
     enum gradcmp_status status = timed_gather(worker, &want, &fault.error);
+    bool is_computed = task->job->scale_log2 != 0 || plan->side->parameter->former != NULL;
+    if (status == GRADCMP_OK && is_computed) {
+        fault.side = SIZE_MAX; /* of the former: told as it is */
+        status = compute(worker, unit, side, out, &fault.error);
+    }
     if (status == GRADCMP_ERROR_MEMORY) {
         gcmp_run_stop(worker->run, &fault.error);
     } else if (status != GRADCMP_OK) {
         gcmp_faults_add(&worker->run->faults, plan->side->owner, &fault);
-    } else if (task->job->scale_log2 != 0) {
-        gcmp_scale_float64(at, (enum gradcmp_dtype)plan->side->parameter->dtype,
-                           (size_t)unit->elems, task->job->scale_log2, (double *)(void *)out);
     }
     return status == GRADCMP_OK;
 }
@@ -114,7 +159,8 @@ static bool gather(const struct gcmp_worker *worker, const struct gcmp_unit *uni
 static void tally(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
                   const unsigned char *other) {
     struct gcmp_task *task = unit->task;
-    enum gradcmp_dtype dtype_a = side_dtype(task->job, 0), dtype_b = side_dtype(task->job, side);
+    enum gradcmp_dtype dtype_a = gcmp_job_dtype(task->job, 0);
+    enum gradcmp_dtype dtype_b = gcmp_job_dtype(task->job, side);
     size_t index = side == 0 ? 0 : side - 1;
     struct gradcmp_tally root;
     memset(&root, 0, sizeof root);
