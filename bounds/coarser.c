@@ -18,15 +18,16 @@ static bool is_assumed_wide(const struct gradcmp_bound *bound) {
            (bound->dtype == GRADCMP_DTYPE_FLOAT32 || bound->dtype == GRADCMP_DTYPE_FLOAT64);
 }
 
-static bool passes_under(struct gcmp_trial *trial, const struct gcmp_coarser *type,
+static bool passes_under(const struct gcmp_trial *trial, const struct gcmp_coarser *type,
                          const struct gradcmp_options *options) {
     struct gradcmp_bound bound = *trial->bound;
     bound.dtype = type->dtype;
     gcmp_bound_init(&bound, options);
     bound.eps = type->eps;
-    trial->bound = &bound;
-    gcmp_trial_run(trial);
-    return !gcmp_trial_is_inconsistent(trial);
+    struct gcmp_trial under = *trial;
+    under.bound = &bound;
+    gcmp_trial_run(&under);
+    return !gcmp_trial_is_inconsistent(&under);
 }
 
 enum gradcmp_status gcmp_coarser_find(const struct gcmp_trial *trial,

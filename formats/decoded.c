@@ -215,7 +215,9 @@ enum gradcmp_status gcmp_writer_finish(struct gcmp_writer *writer, uint64_t min_
     if (out->kind == GCMP_BYTES_MEMORY && out->length_bytes < writer->max_bytes) {
         size_t count = out->length_bytes == 0 ? 1 : (size_t)out->length_bytes;
         unsigned char *smaller = realloc(out->memory, count);
-        out->memory = smaller == NULL ? out->memory : smaller;
+        if (smaller != NULL) {
+            out->memory = smaller;
+        }
     }
     writer->made.memory = NULL;
     writer->made.fd = -1;

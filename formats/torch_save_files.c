@@ -165,8 +165,9 @@ static enum gradcmp_status check_parts(struct gcmp_dir *dir, const struct gcmp_p
     for (size_t i = 0; i <= files->count; i++) {
         const char *name = i < files->count ? files->items[i].name : NULL;
         bool is_part = name != NULL && read_part(name, &base_bytes, &part, &of);
-        bool goes_on = is_part && last != NULL && base_bytes == last_bytes && of == last_of &&
-                       memcmp(name, last, base_bytes) == 0;
+        bool goes_on = is_part && last != NULL && base_bytes == last_bytes && of == last_of;
+        /* cppcheck-suppress nullPointer; a part has a name */
+        goes_on = goes_on && memcmp(name, last, base_bytes) == 0;
         if (last != NULL && !goes_on && expected <= last_of) {
             name = last;
             part = 0;

@@ -95,11 +95,14 @@ static enum gradcmp_status remember(struct walk *walk, const struct gcmp_zarr_ar
     if (arrays->count == arrays->capacity) {
         size_t capacity = arrays->capacity == 0 ? 64 : 2 * arrays->capacity;
         const struct gcmp_zarr_array **moved = realloc(arrays->of_stored, capacity * sizeof *moved);
-        arrays->of_stored = moved == NULL ? arrays->of_stored : moved;
-        const char **types =
-            moved == NULL ? NULL : realloc(arrays->types, capacity * sizeof *types);
-        arrays->types = types == NULL ? arrays->types : types;
-        if (types == NULL) {
+        if (moved != NULL) {
+            arrays->of_stored = moved;
+        }
+        const char **types = realloc(arrays->types, capacity * sizeof *types);
+        if (types != NULL) {
+            arrays->types = types;
+        }
+        if (moved == NULL || types == NULL) {
             GCMP_FAIL_MEMORY(walk->error);
         }
         arrays->capacity = capacity;

@@ -1,5 +1,6 @@
 /* gradcmp_feature: what this build can do, gathered from the tables of its parts. */
 #include "gradcmp/sys/format.h"
+#include "engine/accelerator.h"
 #include "kernels/kernels.h"
 
 const char *gradcmp_feature(size_t index, const char **kind) {
@@ -17,5 +18,9 @@ const char *gradcmp_feature(size_t index, const char **kind) {
             return (*kernel)->name;
         }
     }
-    return NULL;
+    *told = "device";
+    if (index == 0) {
+        return "cpu";
+    }
+    return index == 1 && gcmp_accelerator_is_installed() ? "cuda" : NULL;
 }

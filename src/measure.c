@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "bounds/bounds.h"
 #include "comparison.h"
+#include "device.h"
 
 enum job_kind { JOB_VALUES, JOB_COPIES, JOB_PADDING };
 
@@ -283,6 +284,26 @@ static size_t count_results(const struct gcmp_comparison *comparison) {
     return count;
 }
 
+/* Run the plan's jobs on what was asked for. */
+static enum gradcmp_status run_engine(struct gcmp_comparison *comparison, struct plan *plan,
+                                      struct gcmp_engine_options *engine,
+                                      struct gradcmp_error *error) {
+    struct gcmp_device device;
+    uint64_t bytes = 0;
+    for (size_t j = 0; j < plan->job_count; j++) {
+        const struct gcmp_job *job = &plan->jobs[j];
+        bytes += job->elems * (1 + job->b_count) * sizeof(float);
+    }
+    enum gradcmp_status status = gcmp_device_choose(&device, comparison->options, bytes, error);
+    if (status == GRADCMP_OK) {
+        gcmp_device_use(&device, comparison->options, engine);
+        status = gcmp_engine_run(plan->jobs, plan->job_count, engine, comparison->errors,
+                                 comparison->report->pair_count + 1, error);
+    }
+    gcmp_device_release(&device, comparison->options);
+    return status;
+}
+
 static enum gradcmp_status run_plan(struct gcmp_comparison *comparison, struct plan *plan,
                                     struct gradcmp_error *error) {
     const struct gradcmp_options *options = comparison->options;
@@ -292,8 +313,7 @@ static enum gradcmp_status run_plan(struct gcmp_comparison *comparison, struct p
                                          .progress = options->progress,
                                          .progress_user = options->progress_user};
     struct gradcmp_report *report = comparison->report;
-    GCMP_TRY(gcmp_engine_run(plan->jobs, plan->job_count, &engine, comparison->errors,
-                             report->pair_count + 1, error));
+    GCMP_TRY(run_engine(comparison, plan, &engine, error));
     for (size_t p = 0; p < report->pair_count; p++) {
         const struct gradcmp_error *side_error = &comparison->errors[p + 1];
         if (side_error->code != GRADCMP_OK && gcmp_pair_is_open(&report->pairs[p])) {

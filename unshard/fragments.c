@@ -208,12 +208,11 @@ enum gradcmp_status gcmp_grid_boxes(const struct gcmp_grid *grid, const struct g
             return GRADCMP_OK;
         }
     }
-    struct walk walk; /* its arrays are filled as far as they are used */
-    walk.grid = grid;
-    walk.piece = piece;
-    walk.emit = emit;
-    walk.user = user;
-    walk.offset_elems = piece->stride != NULL ? piece->offset_elems : 0;
+    struct walk walk = {.grid = grid,
+                        .piece = piece,
+                        .emit = emit,
+                        .user = user,
+                        .offset_elems = piece->stride != NULL ? piece->offset_elems : 0};
     piece_strides(piece, stored->ndim, walk.stride);
     if (grid->is_flat) {
         return flat_boxes(&walk, error);

@@ -295,6 +295,7 @@ static bool has_parameter(const struct merge *merge, const char *text) {
     size_t low = 0, high = merge->parameter_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a parameter has a shard */
         int order = strcmp(merge->parameters[middle].shards->text, text);
         if (order == 0) {
             return true;

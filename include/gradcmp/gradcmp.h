@@ -109,7 +109,8 @@ GRADCMP_API const char *gradcmp_version(void);
 
 /* Name one thing that this build can do: features are numbered from 0; NULL is behind the last.
  * *kind (NULL allowed) is "format" for a format that is read, "kernel" for an instruction set that
- * this processor runs. */
+ * this processor runs, "device" for what adds up: "cpu", and "cuda" where that plug-in is
+ * installed. */
 GRADCMP_API const char *gradcmp_feature(size_t index, const char **kind);
 
 /* Called now and then from the thread that made the call; return nonzero to cancel.
@@ -118,6 +119,17 @@ typedef int (*gradcmp_progress_fn)(void *user, uint64_t bytes_done, uint64_t byt
 
 /* Receive one piece of output; return 0, or nonzero when it could not be written. */
 typedef int (*gradcmp_write_fn)(void *user, const char *bytes, size_t length_bytes);
+
+/* Called at most once a call, from the thread that made it, with one line that a person should see
+ * although nothing is lost: an accelerator failed, and the processor took over. */
+typedef void (*gradcmp_warn_fn)(void *user, const char *line);
+
+/* What adds the sums up; the figures are the same. */
+enum gradcmp_device {
+    GRADCMP_DEVICE_AUTO = 0, /* a GPU where one is at hand and the job is large enough to gain */
+    GRADCMP_DEVICE_CPU = 1,
+    GRADCMP_DEVICE_CUDA = 2 /* a GPU or an error (DEVICE) */
+};
 
 /* How judgement and reading are to be done. Start from GRADCMP_OPTIONS_INIT. */
 struct gradcmp_options {
@@ -146,11 +158,16 @@ struct gradcmp_options {
                         candidates, 0 refuses both; comparing sets it for itself */
     const char *previous_a; /* the baseline one step before: exp_avg is made the gradient; NULL */
     const char *previous_b; /* the same of the only candidate */
+    enum gradcmp_device device;
+    unsigned device_index; /* with GRADCMP_DEVICE_CUDA: which one, from 0 */
+    gradcmp_warn_fn warn;  /* may be NULL */
+    void *warn_user;
 };
 #define GRADCMP_OPTIONS_INIT                                                                       \
     {                                                                                              \
         sizeof(struct gradcmp_options), NULL, NULL, NULL, GRADCMP_DTYPE_NONE, 0.0, 0.0, 0.0, 0, 0, \
-            -1, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, NULL, NULL                               \
+            -1, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, NULL, NULL, GRADCMP_DEVICE_AUTO, 0,      \
+            NULL, NULL                                                                             \
     }
 
 struct gradcmp_checkpoint;

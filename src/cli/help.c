@@ -80,5 +80,6 @@ int cli_print_version(void) {
     printf("gradcmp %s\n", gradcmp_version());
     print_features("formats:", "format");
     print_features("kernels:", "kernel");
+    print_features("devices:", "device");
     return cli_stdout_close(CLI_EXIT_CONSISTENT);
 }

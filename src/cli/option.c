@@ -72,6 +72,9 @@ const struct cli_option cli_options[] = {
     {"threads", 0, CLI_SMALL, CLI_COMPARE | CLI_CHECK, FIELD(options.threads), 0, "N", NULL,
      "default: all allowed",
      "Threads; by default as many as the CPU affinity and the cgroup's quota allow."},
+    {"device", 0, CLI_DEVICE, CLI_COMPARE, FIELD(options), 0, "WHICH", NULL, "auto, cpu, cuda[:N]",
+     "What adds the sums up: cpu, cuda (or cuda:N, GPU number N), or auto, which takes a GPU where "
+     "one is at hand and there is enough to read. The figures are the same."},
     {"buffers", 0, CLI_SIZE, CLI_ALL, FIELD(options.buffer_bytes), 0, "SIZE", NULL,
      "memory, e.g. 48MiB",
      "Bound of all buffers together, such as 4MiB or 1GiB; by default 48MiB."},

@@ -18,6 +18,7 @@ enum cli_argument {
     CLI_POSITIVE, /* a number above 0; double */
     CLI_SIZE,     /* bytes with a unit, at least 1; uint64_t */
     CLI_DTYPE,    /* a floating type; enum gradcmp_dtype */
+    CLI_DEVICE,   /* auto, cpu, cuda or cuda:N; struct gradcmp_options */
     CLI_CHOICE    /* one of `choices`; int = value + its index */
 };
 

@@ -115,6 +115,23 @@ static bool store_step(const char *text, int64_t *field) {
     return true;
 }
 
+static bool store_device(const char *text, struct gradcmp_options *options) {
+    static const char *const names[] = {"auto", "cpu", "cuda"};
+    uint64_t index = 0;
+    size_t length = strcspn(text, ":");
+    for (int i = 0; i < 3; i++) {
+        bool has_number = i == GRADCMP_DEVICE_CUDA && text[length] == ':';
+        if (strlen(names[i]) == length && strncmp(names[i], text, length) == 0 &&
+            (has_number ? cli_parse_count(text + length + 1, &index) && index <= INT16_MAX
+                        : text[length] == '\0')) {
+            options->device = (enum gradcmp_device)i;
+            options->device_index = (unsigned)index;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Convert an argument into the option's field; false where it is no such thing. */
 static bool store(const struct cli_option *option, const char *text, void *field) {
     switch (option->argument) {
@@ -138,6 +155,8 @@ static bool store(const struct cli_option *option, const char *text, void *field
     case CLI_DTYPE:
         *(enum gradcmp_dtype *)field = find_dtype(text);
         return *(enum gradcmp_dtype *)field != GRADCMP_DTYPE_NONE;
+    case CLI_DEVICE:
+        return store_device(text, field);
     case CLI_CHOICE:
         return store_choice(option, text, field);
     }
@@ -153,7 +172,8 @@ static void refuse_argument(const struct cli_option *option, const char *text) {
                                          [CLI_STEP] = "a whole number of at least 0",
                                          [CLI_POSITIVE] = "a number above 0",
                                          [CLI_SIZE] = "a size such as 4MiB or 1GiB",
-                                         [CLI_DTYPE] = "bf16, fp16, fp32, fp64 or fp8"};
+                                         [CLI_DTYPE] = "bf16, fp16, fp32, fp64 or fp8",
+                                         [CLI_DEVICE] = "auto, cpu, cuda or cuda:N"};
     char choices[80] = "";
     size_t at = 0;
     bool is_choice = option->argument == CLI_CHOICE;

@@ -15,7 +15,13 @@ enum {
     MOST_READERS = 16,                            /* beyond those that tally */
     BUFFERS = 3,                                  /* of a thread: a, b, staging */
     LEAST_BUFFER_BYTES = 8 * GRADCMP_BLOCK_ELEMS, /* a block of the widest type that is tallied */
-    PROGRESS_NS = 50 * 1000 * 1000
+    PROGRESS_NS = 50 * 1000 * 1000,
+    /* Bytes of one side of a unit: with both sides, in a second-level cache of 1 MiB. */
+    UNIT_BYTES = 256 * 1024,
+    /* With an accelerator: two buffers of each side, and staging. They are to be large, since each
+     * copy and each launch costs microseconds. */
+    LANE_BUFFERS = 5,
+    LEAST_LANE_BYTES = 1024 * 1024
 };
 
 /* Sums are made to nearest and without flushing to zero, whatever the caller's thread is set to. */
@@ -33,6 +39,7 @@ static void *work(void *user) {
     while (gcmp_run_take(run, &unit)) {
         gcmp_worker_process(worker, &unit);
     }
+    gcmp_worker_finish(worker);
     pthread_mutex_lock(&run->lock);
     run->workers--;
     pthread_cond_broadcast(&run->changed);
@@ -134,6 +141,7 @@ static void lead(struct crew *crew) {
         report_if_due(crew->run, &next_ns);
         add_reader_if_due(crew);
     }
+    gcmp_worker_finish(&crew->workers[0]);
     await_others(crew, &next_ns);
 }
 
@@ -145,16 +153,19 @@ static void size_run(struct gcmp_run *run, const struct gcmp_engine_options *opt
     unsigned threads = options->threads == 0 ? gcmp_engine_default_threads() : options->threads;
     uint64_t total = options->buffer_bytes == 0 ? DEFAULT_BUFFER_BYTES : options->buffer_bytes;
     uint64_t units = run->job_count + run->bytes_total / LEAST_BUFFER_BYTES;
-    uint64_t most = total / (BUFFERS * LEAST_BUFFER_BYTES);
+    uint64_t buffers = run->accelerator != NULL ? LANE_BUFFERS : BUFFERS;
+    uint64_t least = run->accelerator != NULL ? LEAST_LANE_BYTES : LEAST_BUFFER_BYTES;
+    uint64_t most = total / (buffers * least);
     most = most < units ? most : units;
     most = most < 1 ? 1 : most;
     threads = threads < MOST_THREADS ? threads : MOST_THREADS;
     run->threads = threads < most ? threads : (unsigned)most;
     unsigned readers = run->threads < MOST_READERS ? run->threads + 2 : MOST_READERS;
     run->readers = readers < most - run->threads ? readers : (unsigned)most - run->threads;
-    uint64_t each = total / (run->threads + run->readers) / BUFFERS;
+    uint64_t each = total / (run->threads + run->readers) / buffers;
     each = each / LEAST_BUFFER_BYTES * LEAST_BUFFER_BYTES;
     run->buffer_bytes = each < LEAST_BUFFER_BYTES ? LEAST_BUFFER_BYTES : (size_t)each;
+    run->unit_bytes = run->accelerator != NULL ? run->buffer_bytes : UNIT_BYTES;
 }
 
 static enum gradcmp_status run_threads(struct gcmp_run *run, struct gradcmp_error *error) {
@@ -212,7 +223,10 @@ enum gradcmp_status gcmp_engine_run(struct gcmp_job *jobs, size_t job_count,
                                     struct gradcmp_error *errors, size_t owner_count,
                                     struct gradcmp_error *error) {
     fenv_t caller;
-    struct gcmp_run run = {.jobs = jobs, .job_count = job_count};
+    struct gcmp_run run = {.jobs = jobs,
+                           .job_count = job_count,
+                           .accelerator = options->accelerator,
+                           .accelerator_error = options->accelerator_error};
     memset(errors, 0, owner_count * sizeof *errors);
     fegetenv(&caller);
     set_arithmetic();

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "engine/accelerator.h"
 #include "gradcmp/sys/parameter.h"
 #include "gradcmp/sys/tally.h"
 
@@ -51,6 +52,10 @@ struct gcmp_engine_options {
     int verify;       /* as in struct gradcmp_options */
     gradcmp_progress_fn progress;
     void *progress_user;
+    const struct gcmp_accelerator *accelerator; /* tallies in place of the processor; NULL: none */
+    /* Where the accelerator fails, the run goes on without it and its error is put here; with NULL
+     * the run fails (DEVICE). */
+    struct gradcmp_error *accelerator_error;
 };
 
 /* Run all jobs; figures do not depend on options. errors[o] for each owner o < owner_count says

@@ -6,8 +6,6 @@
 
 #include "base/dtype.h"
 
-/* Bytes of one side of a unit: with both sides, in a second-level cache of 1 MiB. */
-enum { UNIT_BYTES = 256 * 1024 };
 /* Bytes that a slab should contribute to a unit; where many slabs are interleaved, units are
  * larger, so that reads are not too small. */
 enum { PIECE_BYTES = 64 * 1024 };
@@ -175,7 +173,7 @@ static void size_units(const struct gcmp_run *run, struct gcmp_task *task) {
         depth = task->plans[side].depth > depth ? task->plans[side].depth : depth;
         depth = former_depth > depth ? former_depth : depth;
     }
-    uint64_t bytes = depth > UNIT_BYTES / PIECE_BYTES ? depth * PIECE_BYTES : UNIT_BYTES;
+    uint64_t bytes = depth > run->unit_bytes / PIECE_BYTES ? depth * PIECE_BYTES : run->unit_bytes;
     bytes = bytes < run->buffer_bytes ? bytes : run->buffer_bytes;
     uint64_t most = bytes / widest, elems = GRADCMP_BLOCK_ELEMS;
     while (elems * 2 <= most) {

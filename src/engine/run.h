@@ -43,9 +43,12 @@ struct gcmp_run {
     const struct gradcmp_catalogue **catalogues;
     size_t table_count;
     bool has_formers;
-    size_t buffer_bytes; /* of each of a thread's three buffers */
-    unsigned threads;    /* that may tally at one time */
-    unsigned readers;    /* further threads that may be started where reads block */
+    size_t buffer_bytes;                        /* of each of a thread's buffers */
+    uint64_t unit_bytes;                        /* of a side, where slabs are not interleaved */
+    const struct gcmp_accelerator *accelerator; /* NULL: none */
+    struct gradcmp_error *accelerator_error; /* NULL: its failure is the run's; guarded by lock */
+    unsigned threads;                        /* that may tally at one time */
+    unsigned readers; /* further threads that may be started where reads block */
     struct gcmp_faults faults;
     gradcmp_progress_fn progress;
     void *progress_user;
@@ -118,12 +121,35 @@ bool gcmp_run_reads_block(struct gcmp_run *run);
 /* Values of a former parameter that are at hand at a time. */
 enum { GCMP_FORMER_ELEMS = 4096 };
 
-/* A thread's buffers, and what it does with them. */
+/* A tally under way on the accelerator. */
+struct gcmp_flight {
+    bool is_flying;
+    size_t side;
+    struct gradcmp_backend_work work;
+};
+
+/* A thread's lane of the accelerator: two units may be under way, by the slot of a's buffer, and
+ * two tallies, by that of b's. */
+struct gcmp_lane {
+    struct gradcmp_backend_lane *handle; /* NULL: the processor tallies */
+    bool failed;                         /* the processor tallies what is in the lane's buffers */
+    bool a_is_new;                       /* a was gathered and not yet sent */
+    unsigned slot_a, slot_b;             /* in use now */
+    struct gcmp_flight flights[GRADCMP_BACKEND_SLOTS];
+    struct {
+        struct gcmp_unit unit;
+        bool is_open;    /* taken, and not given back */
+        bool is_started; /* all of its tallies were started */
+    } units[GRADCMP_BACKEND_SLOTS];
+};
+
+/* A thread's buffers, and what it does with them. With a lane, a and b are its buffers. */
 struct gcmp_worker {
     struct gcmp_run *run;
     unsigned char *a, *b;
     double *former; /* GCMP_FORMER_ELEMS values, where the run has formers; else NULL */
     struct gcmp_staging staging;
+    struct gcmp_lane lane;
     unsigned units; /* processed so far */
     bool timed;     /* the reads of the unit at hand are timed */
 };
@@ -134,6 +160,29 @@ void gcmp_worker_free(struct gcmp_worker *worker);
 
 /* Gather and tally a unit. */
 void gcmp_worker_process(struct gcmp_worker *worker, const struct gcmp_unit *unit);
+
+/* Wait for what is still under way on the accelerator. */
+void gcmp_worker_finish(struct gcmp_worker *worker);
+
+/* Fold the root of a unit's tally of a side into its job's. */
+void gcmp_worker_fold(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
+                      const struct gradcmp_tally *root);
+
+/* --- worker_lane.c: the same through a lane --- */
+
+/* Open a lane where the run has an accelerator. After a failure, which is told as the run
+ * wants it, there is none. */
+void gcmp_lane_make(struct gcmp_worker *worker);
+void gcmp_lane_free(struct gcmp_worker *worker);
+/* Choose the buffers of the next unit, or of its next side, and wait until nothing uses them. */
+void gcmp_lane_next_a(struct gcmp_worker *worker, const struct gcmp_unit *unit);
+void gcmp_lane_next_b(struct gcmp_worker *worker);
+/* Start the tally of a side whose buffers were filled. */
+void gcmp_lane_start(struct gcmp_worker *worker, size_t side);
+/* All sides of the unit were started. */
+void gcmp_lane_end_unit(struct gcmp_worker *worker);
+/* Wait for everything. */
+void gcmp_lane_finish(struct gcmp_worker *worker);
 
 /* Look for the owners' faults once more, block by block, so that which one is the first does not
  * depend on the size of units. */

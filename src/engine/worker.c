@@ -14,10 +14,13 @@ enum { CACHE_LINE_BYTES = 64 };
 
 bool gcmp_worker_make(struct gcmp_worker *worker, struct gcmp_run *run) {
     worker->run = run;
-    worker->a = aligned_alloc(CACHE_LINE_BYTES, run->buffer_bytes);
-    worker->b = aligned_alloc(CACHE_LINE_BYTES, run->buffer_bytes);
     worker->staging.bytes = aligned_alloc(CACHE_LINE_BYTES, run->buffer_bytes);
     worker->staging.capacity_bytes = run->buffer_bytes;
+    gcmp_lane_make(worker);
+    if (worker->lane.handle == NULL) {
+        worker->a = aligned_alloc(CACHE_LINE_BYTES, run->buffer_bytes);
+        worker->b = aligned_alloc(CACHE_LINE_BYTES, run->buffer_bytes);
+    }
     if (run->has_formers) {
         worker->former = calloc(GCMP_FORMER_ELEMS, sizeof *worker->former);
     }
@@ -26,10 +29,19 @@ bool gcmp_worker_make(struct gcmp_worker *worker, struct gcmp_run *run) {
 }
 
 void gcmp_worker_free(struct gcmp_worker *worker) {
-    free(worker->a);
-    free(worker->b);
+    if (worker->lane.handle == NULL) {
+        free(worker->a);
+        free(worker->b);
+    }
+    gcmp_lane_free(worker);
     free(worker->staging.bytes);
     free(worker->former);
+}
+
+void gcmp_worker_finish(struct gcmp_worker *worker) {
+    if (worker->lane.handle != NULL) {
+        gcmp_lane_finish(worker);
+    }
 }
 
 /* Tell whether a side of a unit is to be read. */
@@ -155,31 +167,50 @@ static bool gather(const struct gcmp_worker *worker, const struct gcmp_unit *uni
     return status == GRADCMP_OK;
 }
 
-/* Tally a unit of a against another side and fold it into the job's tally. */
-static void tally(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
-                  const unsigned char *other) {
+void gcmp_worker_fold(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
+                      const struct gradcmp_tally *root) {
     struct gcmp_task *task = unit->task;
-    enum gradcmp_dtype dtype_a = gcmp_job_dtype(task->job, 0);
-    enum gradcmp_dtype dtype_b = gcmp_job_dtype(task->job, side);
     size_t index = side == 0 ? 0 : side - 1;
-    struct gradcmp_tally root;
-    memset(&root, 0, sizeof root);
-    if (gcmp_dtype_is_float(dtype_a) && gcmp_dtype_is_float(dtype_b)) {
-        gcmp_run_begin_tally(worker->run);
-        gcmp_tally_span(worker->run->kernel, worker->a, dtype_a, other, dtype_b, unit->elems,
-                        &root);
-        gcmp_run_end_tally(worker->run);
-        gcmp_tally_shift(&root, unit->first);
-    } else {
-        root.elems = unit->elems;
-    }
     pthread_mutex_lock(&task->lock);
-    bool ok = gcmp_fold_add(&task->folds[index], unit->index, &root, &task->job->tallies[index]);
+    bool ok = gcmp_fold_add(&task->folds[index], unit->index, root, &task->job->tallies[index]);
     pthread_mutex_unlock(&task->lock);
     if (!ok) {
         struct gradcmp_error error;
         gcmp_error_set(&error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory");
         gcmp_run_stop(worker->run, &error);
+    }
+}
+
+static bool is_tallied(const struct gcmp_job *job, size_t side) {
+    return gcmp_dtype_is_float(gcmp_job_dtype(job, 0)) &&
+           gcmp_dtype_is_float(gcmp_job_dtype(job, side));
+}
+
+/* Tally a unit of a against another side on this thread, and fold it into the job's tally. */
+static void tally(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
+                  const unsigned char *other) {
+    const struct gcmp_job *job = unit->task->job;
+    struct gradcmp_tally root;
+    memset(&root, 0, sizeof root);
+    if (is_tallied(job, side)) {
+        gcmp_run_begin_tally(worker->run);
+        gcmp_tally_span(worker->run->kernel, worker->a, gcmp_job_dtype(job, 0), other,
+                        gcmp_job_dtype(job, side), unit->elems, &root);
+        gcmp_run_end_tally(worker->run);
+        gcmp_tally_shift(&root, unit->first);
+    } else {
+        root.elems = unit->elems;
+    }
+    gcmp_worker_fold(worker, unit, side, &root);
+}
+
+/* The same where the lane, if there is one, may do it. */
+static void tally_or_start(struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
+                           const unsigned char *other) {
+    if (worker->lane.handle != NULL && is_tallied(unit->task->job, side)) {
+        gcmp_lane_start(worker, side);
+    } else {
+        tally(worker, unit, side, other);
     }
 }
 
@@ -235,6 +266,7 @@ static void process_sides(const struct gcmp_worker *worker, const struct gcmp_un
 void gcmp_worker_process(struct gcmp_worker *worker, const struct gcmp_unit *unit) {
     const struct gcmp_job *job = unit->task->job;
     if (job->sides != NULL) {
+        gcmp_worker_finish(worker); /* its buffers are used */
         process_sides(worker, unit);
         gcmp_run_done(worker->run, unit);
         return;
@@ -244,19 +276,33 @@ void gcmp_worker_process(struct gcmp_worker *worker, const struct gcmp_unit *uni
     for (size_t side = 1; side <= job->b_count && !wanted; side++) {
         wanted = is_live(worker, unit, side);
     }
+    bool has_lane = worker->lane.handle != NULL;
+    if (has_lane) {
+        gcmp_lane_next_a(worker, unit);
+    }
     bool gathered = wanted && is_live(worker, unit, 0) && gather(worker, unit, 0, worker->a);
     if (job->sink != NULL) {
         deliver(worker, unit, gathered);
     }
     if (gathered && job->b_count == 0) {
-        tally(worker, unit, 0, worker->a);
+        if (has_lane) {
+            gcmp_lane_next_b(worker); /* where the result goes */
+        }
+        tally_or_start(worker, unit, 0, worker->a);
     }
     for (size_t side = 1; side <= job->b_count && gathered; side++) {
+        if (has_lane) {
+            gcmp_lane_next_b(worker);
+        }
         if (is_live(worker, unit, side) && gather(worker, unit, side, worker->b)) {
-            tally(worker, unit, side, worker->b);
+            tally_or_start(worker, unit, side, worker->b);
         }
     }
-    gcmp_run_done(worker->run, unit);
+    if (has_lane) {
+        gcmp_lane_end_unit(worker);
+    } else {
+        gcmp_run_done(worker->run, unit);
+    }
 }
 
 /* --- faults --- */

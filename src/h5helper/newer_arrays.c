@@ -214,6 +214,7 @@ static bool read_data_block(struct elements *elements, const struct shape *shape
 /* Pages of each data block of a group; 0: not paged. */
 static uint64_t group_pages(const struct shape *shape, unsigned group) {
     uint64_t elems = block_elems(shape, group), page_elems = (uint64_t)1 << shape->page_bits;
+    /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): page_bits is under 32 */
     return elems > page_elems ? elems / page_elems : 0;
 }
 

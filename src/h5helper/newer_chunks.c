@@ -28,6 +28,7 @@ bool make_elements(struct elements *elements, uint64_t count) {
                     object->path, (unsigned long long)driver_file_bytes());
         return false;
     }
+    /* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): under the file's bytes, so not 0 */
     elements->at = calloc((size_t)count + 1, sizeof *elements->at);
     if (elements->at == NULL) {
         helper_fail(GRADCMP_ERROR_MEMORY, "out of memory");
@@ -211,7 +212,7 @@ static bool tell_elements(const struct elements *elements, const struct steps *s
 
 bool newer_tell_chunks(struct object *object) {
     struct elements elements = {.object = object, .filtered = object->chunks.filter_count > 0};
-    struct steps steps;
+    struct steps steps = {0};
     object->chunks.sizes = object->dataset.sizes;
     if (object->chunks.ndim != object->dataset.ndim) {
         return newer_fail(object, object->header_bytes, "chunks of another number of axes");

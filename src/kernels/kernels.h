@@ -34,6 +34,10 @@ void gcmp_tally_fold(struct gradcmp_tally *left, const struct gradcmp_tally *rig
  * is 0 throughout, the index is 0 whatever the origin. */
 void gcmp_tally_shift(struct gradcmp_tally *tally, uint64_t elems);
 
+/* Fold the tallies of the blocks of `elems` elements, each with its index counted from its own
+ * start, into that of all of them. */
+void gcmp_tally_join(const struct gradcmp_tally *blocks, uint64_t elems, struct gradcmp_tally *out);
+
 /* Tally `elems` elements from memory (any number): blocks and their tree, on the calling thread. */
 void gcmp_tally_span(const struct gcmp_kernel *kernel, const void *a, enum gradcmp_dtype dtype_a,
                      const void *b, enum gradcmp_dtype dtype_b, uint64_t elems,

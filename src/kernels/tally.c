@@ -62,3 +62,18 @@ void gcmp_tally_span(const struct gcmp_kernel *kernel, const void *a, enum gradc
     }
     fold_pending(pending, block_count, out);
 }
+
+void gcmp_tally_join(const struct gradcmp_tally *blocks, uint64_t elems,
+                     struct gradcmp_tally *out) {
+    struct gradcmp_tally pending[MAX_LEVELS];
+    uint64_t block_count = 0;
+    memset(out, 0, sizeof *out);
+    for (uint64_t first = 0; first < elems; block_count++) {
+        struct gradcmp_tally tally = blocks[block_count];
+        gcmp_tally_shift(&tally, first);
+        add_block(pending, block_count, &tally);
+        uint64_t left = elems - first;
+        first += left < GRADCMP_BLOCK_ELEMS ? left : GRADCMP_BLOCK_ELEMS;
+    }
+    fold_pending(pending, block_count, out);
+}

@@ -104,8 +104,9 @@ static void add_ratio(struct gcmp_page *page, double ratio) {
 
 static void add_cells(struct gcmp_page *page, enum gcmp_ink ink, const char *cell, size_t count) {
     char cells[(BAR_CELLS + OVER_CELLS) * 4 + 1] = "";
-    for (size_t i = 0; i < count; i++) {
-        strcat(cells, cell);
+    size_t at = 0;
+    for (size_t i = 0; i < count && at < sizeof cells; i++) {
+        at += (size_t)snprintf(cells + at, sizeof cells - at, "%s", cell);
     }
     gcmp_page_ink(page, ink, cells);
 }

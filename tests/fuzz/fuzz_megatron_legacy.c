@@ -45,8 +45,9 @@ static void put_le(unsigned char *to, size_t *at, uint64_t value, unsigned count
 }
 
 static void put_name(unsigned char *to, size_t *at, const char *name) {
-    memcpy(to + *at, name, strlen(name));
-    *at += strlen(name);
+    while (*name != '\0') {
+        to[(*at)++] = (unsigned char)*name++;
+    }
 }
 
 /* What a local header and an entry of the directory have in common. */

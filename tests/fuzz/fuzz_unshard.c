@@ -35,6 +35,11 @@ static uint64_t next_dim(struct input *input) {
     return byte < 192 ? byte % 14 : byte < 224 ? byte % 8 * 16 : large[byte % 8];
 }
 
+/* Name of a bucket's exp_avg. */
+#define BUCKET(GROUP, BUCKET)                                                                      \
+    ("optimizer.distributed.dp_group_idx_" GROUP                                                   \
+     ".gbuf_idx_0.dtype_(torch.float32, torch.float32).bucket_idx_" BUCKET ".exp_avg")
+
 static const char *next_name(struct input *input, struct gcmp_arena *arena) {
     static const char *const names[] = {
         "w",
@@ -51,12 +56,9 @@ static const char *next_name(struct input *input, struct gcmp_arena *arena) {
         "model.module.embedding.word_embeddings.weight",
         "output_layer.weight",
         "mtp.layers.0.w",
-        "optimizer.distributed.dp_group_idx_0.gbuf_idx_0.dtype_(torch.float32, "
-        "torch.float32).bucket_idx_0.exp_avg",
-        "optimizer.distributed.dp_group_idx_1.gbuf_idx_0.dtype_(torch.float32, "
-        "torch.float32).bucket_idx_0.exp_avg",
-        "optimizer.distributed.dp_group_idx_0.gbuf_idx_0.dtype_(torch.float32, "
-        "torch.float32).bucket_idx_1.exp_avg",
+        BUCKET("0", "0"),
+        BUCKET("1", "0"),
+        BUCKET("0", "1"),
     };
     unsigned byte = next(input);
     if (byte < 224) {
