@@ -1,4 +1,4 @@
-/* --help and --version: a screen of 24 lines of 80 columns. */
+/* --help (a screen of 24 lines of 80 columns), --help-all (every option in full), --version. */
 #include "cli/help.h"
 
 #include <stdbool.h>
@@ -10,10 +10,24 @@
 
 enum { LEFT_COLUMNS = 20, CELL_COLUMNS = 40, MAX_CELLS = 64, SCREEN_COLUMNS = 80 };
 
+/* Options that few need: the screen has no room for them, --help-all and the manual have. */
+static bool is_rare(const struct cli_option *option) {
+    static const char *const rare[] = {
+        "k",      "C",         "max-bound",   "compat",     "allow-same", "allow-iterations",
+        "verify", "no-verify", "buffers",     "device",     "previous-a", "previous-b",
+        "layers", "iteration", "junit-level", "annotations"};
+    for (size_t i = 0; i < sizeof rare / sizeof rare[0]; i++) {
+        if (strcmp(option->name, rare[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static size_t gather(const struct cli_command *command, const struct cli_option **cells) {
     size_t count = 0;
     for (const struct cli_option *option = cli_options; option->name != NULL; option++) {
-        if ((option->commands & command->bit) != 0 && count < MAX_CELLS) {
+        if ((option->commands & command->bit) != 0 && !is_rare(option) && count < MAX_CELLS) {
             cells[count++] = option;
         }
     }
@@ -64,14 +78,55 @@ static void print_features(const char *label, const char *wanted) {
     putchar('\n');
 }
 
-int cli_print_help(const struct cli_command *command) {
+/* Add a text in lines of up to 72 columns, indented. */
+static void print_wrapped(const char *text) {
+    enum { INDENT = 8, COLUMNS = 78 };
+    size_t column = 0;
+    while (*text != '\0') {
+        size_t word = strcspn(text, " ");
+        if (column == 0 || column + 1 + word > COLUMNS) {
+            printf("%s%*s", column == 0 ? "" : "\n", INDENT, "");
+            column = INDENT;
+        } else {
+            putchar(' ');
+            column++;
+        }
+        fwrite(text, 1, word, stdout);
+        column += word;
+        text += word + strspn(text + word, " ");
+    }
+    putchar('\n');
+}
+
+/* Every option in full. */
+static void print_manual(const struct cli_command *command) {
+    for (const struct cli_option *option = cli_options; option->name != NULL; option++) {
+        if ((option->commands & command->bit) == 0) {
+            continue;
+        }
+        if (option->letter != 0) {
+            printf("  -%c,", option->letter);
+        } else {
+            fputs("     ", stdout);
+        }
+        printf(" --%s%s%s\n", option->name, option->placeholder == NULL ? "" : " ",
+               option->placeholder == NULL ? "" : option->placeholder);
+        print_wrapped(option->detail);
+    }
+}
+
+int cli_print_help(const struct cli_command *command, bool all) {
     const char *open = command == cli_commands ? "[" : "",
                *close = command == cli_commands ? "]" : "";
     printf("Usage: gradcmp %s%s%s [OPTION]... %s\n", open, command->name, close, command->operands);
     fputs(command->about, stdout);
     print_features("Formats:", "format");
     putchar('\n');
-    print_options(command);
+    if (all) {
+        print_manual(command);
+    } else {
+        print_options(command);
+    }
     printf("\n%s", command->example);
     return cli_stdout_close(CLI_EXIT_CONSISTENT);
 }

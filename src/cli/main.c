@@ -57,7 +57,7 @@ static int run(const struct cli_command *command, int argc, char **argv, bool is
     } else if (!cli_parse(command, argc, argv, &settings)) {
         status = CLI_EXIT_TROUBLE;
     } else if (settings.help) {
-        status = cli_print_help(command);
+        status = cli_print_help(command, settings.help > 1);
     } else if (settings.version) {
         status = cli_print_version();
     } else if (is_named || check_first_operand(&settings)) {

@@ -92,6 +92,8 @@ const struct cli_option cli_options[] = {
      "candidate a step ago", "The same of the candidate."},
     {"help", 'h', CLI_FLAG, CLI_ALL, FIELD(help), 1, NO_ARGUMENT, "this text",
      "Print a short help and exit."},
+    {"help-all", 0, CLI_FLAG, CLI_ALL, FIELD(help), 2, NO_ARGUMENT, "all options in full",
+     "Print all options, each with a sentence, and exit."},
     {"version", 'V', CLI_FLAG, CLI_ALL, FIELD(version), 1, NO_ARGUMENT, "version, features",
      "Print the version and what this build can do, and exit."},
     {NULL, 0, CLI_FLAG, 0, 0, 0, NULL, NULL, NULL, NULL}};

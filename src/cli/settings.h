@@ -16,7 +16,7 @@ struct cli_settings {
     int quiet, verbose;
     int color; /* enum cli_color */
     int stats, as_float32;
-    int help, version; /* asked for: nothing else is done */
+    int help, version; /* asked for: nothing else is done; help 2: all of it */
 
     const char **operands; /* into argv */
     size_t operand_count;

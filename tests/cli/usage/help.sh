@@ -7,6 +7,15 @@ for command in "" compare ls check extract; do
     sed '/^Formats: /,/^$/c\
 (formats)\n' help.txt
 done
+# All options are there in full, also those that the screen has no room for.
+for command in compare ls check extract; do
+    gradcmp $command --help-all >all.txt
+    awk 'length > 80 { print; exit 1 }' all.txt
+    gradcmp $command --help | grep -o -- ' --[a-z0-9-]*' | sort -u >short.txt
+    grep -o -- '^ .* --[a-zA-Z0-9-]*' all.txt | grep -o -- ' --.*' | sort -u >long.txt
+    comm -23 short.txt long.txt
+    echo "$command: $(wc -l <short.txt) of $(wc -l <long.txt) options on the screen"
+done
 gradcmp --help >first.txt
 gradcmp compare -h missing --k >second.txt # what follows is not looked at
 cmp first.txt second.txt
