@@ -740,6 +740,135 @@ def hostile_set(program, corpus):
 # -------------------------------------------------------------------------------------- the sets
 
 
+class Metrics:
+    """Pairs of metric series: first differences, counts and verdicts as their manifest has them."""
+
+    TIMES = ("iteration-time",)
+
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+        self.manifest = load_json(os.path.join(folder, "manifest.json"))
+
+    def cases(self):
+        for kind, pairs in sorted(self.manifest.items()):
+            judge = getattr(self, kind)
+            ending = {"golden": ".json", "logs": ".log"}.get(kind, "")
+            for name, pair in sorted(pairs.items()):
+                paths = [os.path.join(self.folder, kind, name, side + ending) for side in "ab"]
+                if all(os.path.exists(path) for path in paths):
+                    yield "%s/%s" % (kind, name), lambda j=judge, i=pair, p=paths: j(i, p)
+
+    def run(self, paths, *options):
+        return self.program.document(
+            self.program.run("metrics", "--json", "-", "--quiet", *options, *paths))
+
+    @staticmethod
+    def same(wrong, what, found, expected):
+        if found != expected:
+            wrong.append("%s: expected %r, found %r" % (what, expected, found))
+
+    def verdict(self, wrong, run, expected):
+        """The overall verdict and its exit code."""
+        code, document, _ = run
+        self.same(wrong, "verdict", document["verdict"], expected)
+        self.same(wrong, "exit", code, {"match": 0, "differ": 1, "invalid": 2}[expected])
+
+    def metrics(self, wrong, document, expected, mode):
+        found = {metric["name"]: metric for metric in document["metrics"]}
+        for name, metric in expected.items():
+            if name not in found:
+                wrong.append("%s: not in the report" % name)
+                continue
+            one, exact = found[name], metric["exact"]
+            self.same(wrong, name + ": steps", one["steps"], metric["steps"])
+            self.same(wrong, name + ": missing", one["missing_in_b"][:3], metric["missing_in_b"])
+            self.same(wrong, name + ": extra", one["extra_in_b"], metric["extra_in_b"])
+            for key in ("first_mismatch_step", "mismatches"):
+                self.same(wrong, "%s: %s" % (name, key), one[key], exact[key])
+            if mode == "exact":
+                self.same(wrong, name + ": verdict", one["verdict"] == "match", exact["match"])
+            elif "approx" in metric:
+                self.approximate(wrong, name, one, metric["approx"])
+
+    def approximate(self, wrong, name, one, expected):
+        self.same(wrong, name + ": approx", one["verdict"] == "match", expected["match"])
+        for key in ("first_outside_step", "outside", "allowed_outside", "rtol", "median_a", "median_b"):
+            if key in expected:
+                self.same(wrong, "%s: %s" % (name, key), one[key], expected[key])
+
+    def tensorboard(self, pair, paths):
+        wrong = []
+        damaged = any(pair["read_errors"].values())
+        run = self.run(paths)
+        if run[1] is None:
+            return [run[2]]
+        self.verdict(wrong, run, "invalid" if damaged else "match" if pair["match"] else "differ")
+        self.metrics(wrong, run[1], pair["metrics"], "exact")
+        for key in ("only_in_a", "only_in_b", "first_mismatch"):
+            self.same(wrong, key, run[1][key], pair[key])
+        for faults in pair["read_errors"].values():
+            for name, text in faults.items():
+                error = run[1]["error"]
+                self.same(wrong, "file", os.path.basename(error["file"]), name)
+                self.same(wrong, "offset", error["offset"], int(text.split()[-1]))
+        if "first_mismatch_last_wins" in pair:
+            loss = next(m for m in run[1]["metrics"] if m["name"] == "lm loss")
+            self.same(wrong, "last wins", loss["first_mismatch_last_wins"],
+                      pair["first_mismatch_last_wins"])
+        if pair.get("match_after_round5"):
+            self.same(wrong, "at five decimals",
+                      all(m["match_after_round5"] for m in run[1]["metrics"]
+                          if m["name"] not in self.TIMES), True)
+        self.metrics(wrong, self.run(paths, "--mode", "approx")[1], pair["metrics"], "approx")
+        return wrong
+
+    def golden(self, pair, paths):
+        wrong = []
+        exact = self.run(paths)
+        if exact[1] is None:
+            return [exact[2]]
+        if "metrics" not in pair:
+            self.verdict(wrong, exact, "invalid")
+            return wrong
+        metrics = json.loads(json.dumps(pair["metrics"]))
+        if pair.get("strict_match") is False:  # NaN and Inf are told apart
+            metrics["lm loss"]["exact"] = {"match": False, "first_mismatch_step": 7, "mismatches": 1}
+        judged = {name: metric["exact"]["match"] for name, metric in metrics.items()
+                  if name not in self.TIMES}
+        good = all(judged.values()) and not pair["only_in_a"]
+        self.verdict(wrong, exact, "match" if good else "differ")
+        self.metrics(wrong, exact[1], metrics, "exact")
+        approximate = self.run(paths, "--mode", "approx")
+        self.metrics(wrong, approximate[1], metrics, "approx")
+        good = all(metric["approx"]["match"] for metric in metrics.values()) and not pair["only_in_a"]
+        self.verdict(wrong, approximate, "match" if good else "differ")
+        for key in ("only_in_a", "only_in_b"):
+            self.same(wrong, key, exact[1][key], pair[key])
+        return wrong
+
+    def logs(self, pair, paths):
+        wrong = []
+        run = self.run(paths)
+        if run[1] is None:
+            return [run[2]]
+        good = pair["first_mismatch"] is None and not pair["missing_in_b"]
+        self.verdict(wrong, run, "match" if good else "differ")
+        differing = [m for m in run[1]["metrics"] if m["values_differ"] and m["verdict"] == "differ"]
+        first = min((m["first_mismatch_step"] for m in differing), default=None)
+        found = first and {"step": first, "metrics": [
+            m["name"] for m in differing if m["first_mismatch_step"] == first]}
+        self.same(wrong, "first", found, pair["first_mismatch"])
+        loss = next(m for m in run[1]["metrics"] if m["name"] == "lm loss")
+        self.same(wrong, "missing", loss["missing_in_b"], pair["missing_in_b"])
+        self.same(wrong, "iterations", loss["steps"], pair["iterations"][0])
+        self.same(wrong, "at printed precision", loss["printed_precision"], True)
+        return wrong
+
+
+def metrics_set(program, corpus):
+    return Metrics(program, os.path.join(corpus, "metrics")).cases()
+
+
 def whole_corpus(program, corpus):
     folder = os.path.join(corpus, "megatron")
     checkpoints = load_yaml(os.path.join(folder, "manifest.yaml"))["checkpoints"]
@@ -762,6 +891,7 @@ SETS = {
     "npu": npu_set,
     "megatron_wgrads": wgrads_set,
     "hostile": hostile_set,
+    "metrics": metrics_set,
 }
 
 

@@ -368,6 +368,33 @@ GRADCMP_API const char *gradcmp_evidence_summary(const struct gradcmp_evidence *
 /* Return the exit status that a program should end with: 0, 1 or 2. */
 GRADCMP_API int gradcmp_evidence_exit_status(const struct gradcmp_evidence *evidence);
 
+/* How `gradcmp metrics` judges. Start from GRADCMP_METRICS_OPTIONS_INIT. */
+struct gradcmp_metrics_options {
+    size_t struct_size; /* sizeof(struct gradcmp_metrics_options) of the caller */
+    int approximate;    /* nonzero: within tolerances; 0: every stored value is the same */
+    const char *match;  /* POSIX extended regex on names of metrics; NULL: all */
+    const char *exclude;
+    /* "NAME=X": relative tolerance of a metric in approximate mode. Defaults as in Megatron-LM's
+     * checks: 0.05, 0.20 for num-zeros; 1% of the steps (1 to 50) may be outside. */
+    const char *const *tolerances;
+    size_t tolerance_count;
+    /* "NAME=X": B's median may be at most X times A's, over steps 5 to 20 (30 to 45 of a run of
+     * more than 25); replaces every other judgement of that metric. */
+    const char *const *max_ratios;
+    size_t max_ratio_count;
+};
+#define GRADCMP_METRICS_OPTIONS_INIT                                                               \
+    { sizeof(struct gradcmp_metrics_options), 0, NULL, NULL, NULL, 0, NULL, 0 }
+
+/* Compare the metric series of two runs: TensorBoard event files (a file, or a folder with those of
+ * a run and its restarts), golden values as Megatron-LM's tests keep them (JSON), training logs
+ * with iteration lines, or CSV; found out by content, and not necessarily alike. A side that cannot
+ * be read gives the verdict "invalid" (exit status 2) and no failure. USAGE: an option makes no
+ * sense. On success *out is owned by the caller (gradcmp_evidence_free); NULL after a failure. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_metrics(const char *a, const char *b, const struct gradcmp_metrics_options *options,
+                struct gradcmp_evidence **out, struct gradcmp_error *error);
+
 /* Walk the cases. An index out of range gives a zeroed case. */
 GRADCMP_API size_t gradcmp_evidence_case_count(const struct gradcmp_evidence *evidence);
 GRADCMP_API void gradcmp_evidence_case(const struct gradcmp_evidence *evidence, size_t index,

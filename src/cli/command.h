@@ -10,6 +10,8 @@ enum {
     CLI_LS = 2,
     CLI_CHECK = 4,
     CLI_EXTRACT = 8,
+    CLI_METRICS = 64,
+    CLI_LINT = 128,
     CLI_ALL = CLI_COMPARE | CLI_LS | CLI_CHECK | CLI_EXTRACT
 };
 
@@ -35,5 +37,6 @@ int cli_run_compare(const struct cli_settings *settings);
 int cli_run_ls(const struct cli_settings *settings);
 int cli_run_check(const struct cli_settings *settings);
 int cli_run_extract(const struct cli_settings *settings);
+int cli_run_metrics(const struct cli_settings *settings);
 
 #endif

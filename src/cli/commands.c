@@ -7,7 +7,7 @@ const struct cli_command cli_commands[] = {
     {"compare", CLI_COMPARE, "BASELINE CANDIDATE...",
      "Judge the gradients in each CANDIDATE checkpoint against those in BASELINE.\n"
      "Exit status: 0 consistent, 1 different, 2 trouble or undecided.\n"
-     "Other commands: ls, check, extract (gradcmp ls --help)\n",
+     "Other commands: ls, check, extract, metrics (gradcmp ls --help)\n",
      "Example: a run on four tensor-parallel ranks against the same run on one\n"
      "  gradcmp --json report.json ckpt/tp1/iter_0000001 ckpt/tp4/iter_0000001\n",
      cli_run_compare},
@@ -30,6 +30,13 @@ const struct cli_command cli_commands[] = {
      "Example: the gradients alone, as binary32\n"
      "  gradcmp extract --state exp_avg --as float32 ckpt/tp4 -o grads.safetensors\n",
      cli_run_extract},
+    {"metrics", CLI_METRICS, "A B",
+     "Find the first step at which the metrics of two runs differ: TensorBoard event\n"
+     "files or their folder, golden values (JSON), training logs, CSV.\n"
+     "Exit status: 0 match, 1 differ, 2 unreadable or nothing to judge.\n",
+     "Example: within the tolerances of Megatron-LM's tests, at most 15% slower\n"
+     "  gradcmp metrics --mode approx --max-ratio iteration-time=1.15 golden.json run/tb\n",
+     cli_run_metrics},
     {NULL, 0, NULL, NULL, NULL, NULL}};
 
 const struct cli_command *cli_command_find(const char *name) {

@@ -19,7 +19,8 @@ enum cli_argument {
     CLI_SIZE,     /* bytes with a unit, at least 1; uint64_t */
     CLI_DTYPE,    /* a floating type; enum gradcmp_dtype */
     CLI_DEVICE,   /* auto, cpu, cuda or cuda:N; struct gradcmp_options */
-    CLI_CHOICE    /* one of `choices`; int = value + its index */
+    CLI_CHOICE,   /* one of `choices`; int = value + its index */
+    CLI_LIST      /* any text; may be repeated; struct cli_list */
 };
 
 struct cli_option {

@@ -159,6 +159,9 @@ static bool store(const struct cli_option *option, const char *text, void *field
         return store_device(text, field);
     case CLI_CHOICE:
         return store_choice(option, text, field);
+    case CLI_LIST:
+        ((struct cli_list *)field)->items[((struct cli_list *)field)->count++] = text;
+        return text[0] != '\0';
     }
     return false;
 }
@@ -166,6 +169,7 @@ static bool store(const struct cli_option *option, const char *text, void *field
 static void refuse_argument(const struct cli_option *option, const char *text) {
     static const char *const wanted[] = {[CLI_FLAG] = "nothing",
                                          [CLI_TEXT] = "a text that is not empty",
+                                         [CLI_LIST] = "a text that is not empty",
                                          [CLI_OUTPUT] = "a file",
                                          [CLI_COUNT] = "a whole number of at least 1",
                                          [CLI_SMALL] = "a whole number of at least 1",

@@ -8,6 +8,12 @@
 
 enum cli_color { CLI_COLOR_AUTO, CLI_COLOR_ALWAYS, CLI_COLOR_NEVER };
 
+/* Arguments of an option that may be repeated. */
+struct cli_list {
+    const char **items; /* into argv; room for all of them */
+    size_t count;
+};
+
 struct cli_settings {
     struct gradcmp_options options;
     const char *json;   /* NULL: no JSON; "-": standard output; else a file */
@@ -17,6 +23,9 @@ struct cli_settings {
     int color; /* enum cli_color */
     int stats, as_float32;
     int help, version; /* asked for: nothing else is done; help 2: all of it */
+
+    int mode;                           /* of metrics: 0 exact, 1 approx */
+    struct cli_list tolerances, ratios; /* of metrics */
 
     const char **operands; /* into argv */
     size_t operand_count;

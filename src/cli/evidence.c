@@ -1,0 +1,22 @@
+/* Brings evidence to where it is wanted. */
+#include "cli/evidence.h"
+
+#include "cli/deliver.h"
+
+static enum gradcmp_status write_text(const void *evidence, const struct gradcmp_text_options *text,
+                                      gradcmp_write_fn write, void *user,
+                                      struct gradcmp_error *error) {
+    return gradcmp_evidence_write_text(evidence, text, write, user, error);
+}
+
+static enum gradcmp_status write_json(const void *evidence, gradcmp_write_fn write, void *user,
+                                      struct gradcmp_error *error) {
+    return gradcmp_evidence_write_json(evidence, write, user, error);
+}
+
+int cli_deliver_evidence(struct gradcmp_evidence *evidence, const struct cli_settings *settings) {
+    struct cli_document document = {evidence, write_text, write_json};
+    int status = cli_deliver(&document, settings, gradcmp_evidence_exit_status(evidence));
+    gradcmp_evidence_free(evidence);
+    return status;
+}

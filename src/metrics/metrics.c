@@ -1,0 +1,470 @@
+/* gradcmp_metrics: opens both sides, judges them, and sums it up. */
+#include <math.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "metrics/content.h"
+#include "metrics/source.h"
+
+static const struct gradcmp_evidence_writers writers = {
+    gcmp_metric_write_text, gcmp_metric_write_json, gcmp_metric_write_html};
+
+static void release(struct gradcmp_evidence *evidence) {
+    struct gcmp_metric_content *content = evidence->content;
+    gcmp_metric_source_free(&content->a);
+    gcmp_metric_source_free(&content->b);
+}
+
+/* "lm loss=0.01" */
+static enum gradcmp_status read_setting(const char *text, struct gcmp_arena *arena,
+                                        struct gcmp_metric_setting *out,
+                                        struct gradcmp_error *error) {
+    const char *equals = strrchr(text, '=');
+    struct gcmp_metric_point point;
+    if (equals == NULL || equals == text ||
+        !gcmp_metric_number(equals + 1, strlen(equals + 1), &point) || !isfinite(point.value) ||
+        point.value < 0) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE,
+                  "\"%.200s\": expected a metric and a number, as in \"lm loss=0.01\"", text);
+    }
+    out->name = gcmp_arena_text(arena, text, (size_t)(equals - text));
+    out->value = point.value;
+    if (out->name == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    if (strlen(out->name) > GCMP_METRIC_MAX_NAME_BYTES) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "the name of a metric has at most %d bytes",
+                  GCMP_METRIC_MAX_NAME_BYTES);
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status read_settings(const char *const *texts, size_t count,
+                                         struct gcmp_arena *arena, struct gcmp_metric_setting **out,
+                                         struct gradcmp_error *error) {
+    *out = gcmp_arena_alloc(arena, count, sizeof **out);
+    if (*out == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        GCMP_TRY(read_setting(texts[i], arena, &(*out)[i], error));
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status check_used(const char *option,
+                                      const struct gcmp_metric_setting *settings, size_t count,
+                                      struct gradcmp_error *error) {
+    for (size_t i = 0; i < count; i++) {
+        if (!settings[i].was_used) {
+            GCMP_FAIL(error, GRADCMP_ERROR_USAGE,
+                      "%s \"%.200s\": judges no metric that both sides have", option,
+                      settings[i].name);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status compile(regex_t *regex, const char *pattern, const char *option,
+                                   struct gradcmp_error *error) {
+    char why[200];
+    int code = regcomp(regex, pattern, REG_EXTENDED | REG_NOSUB);
+    if (code == 0) {
+        return GRADCMP_OK;
+    }
+    regerror(code, regex, why, sizeof why);
+    GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s \"%.100s\": %s", option, pattern, why);
+}
+
+/* Keep the series whose names match (or do not). */
+static enum gradcmp_status filter(struct gcmp_metric_source *source, const char *pattern,
+                                  bool is_wanted, struct gradcmp_error *error) {
+    regex_t regex;
+    if (pattern == NULL) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(compile(&regex, pattern, is_wanted ? "--match" : "--exclude", error));
+    size_t kept = 0;
+    for (size_t i = 0; i < source->series_count; i++) {
+        struct gcmp_metric_series *series = &source->series[i];
+        bool has_match = regexec(&regex, series->name, 0, NULL, 0) == 0;
+        if (has_match == is_wanted) {
+            source->series[kept++] = *series;
+        } else {
+            free(series->points);
+            free(series->last);
+            free(series->conflicts);
+        }
+    }
+    source->series_count = kept;
+    regfree(&regex);
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status open_side(const char *path,
+                                     const struct gradcmp_metrics_options *options,
+                                     struct gcmp_arena *arena, struct gcmp_metric_source *source,
+                                     struct gradcmp_error *error) {
+    GCMP_TRY(gcmp_metric_open(path, arena, source, error));
+    GCMP_TRY(filter(source, options->match, true, error));
+    return filter(source, options->exclude, false, error);
+}
+
+/* Keep why a side is unreadable; true where that is a verdict and no failure of the call. */
+static bool keep_error(struct gcmp_metric_content *content, const char *path,
+                       enum gradcmp_status status, const struct gradcmp_error *error) {
+    if (status == GRADCMP_ERROR_MEMORY) {
+        return false;
+    }
+    content->error = *error;
+    gcmp_error_add_path(&content->error, path);
+    return true;
+}
+
+static void add_note(struct gradcmp_evidence *evidence, const char *note) {
+    const char **grown = gcmp_arena_alloc(evidence->arena, evidence->note_count + 1, sizeof *grown);
+    if (grown == NULL || note == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < evidence->note_count; i++) {
+        grown[i] = evidence->notes[i];
+    }
+    grown[evidence->note_count++] = note;
+    evidence->notes = grown;
+}
+
+static void add_side_notes(struct gradcmp_evidence *evidence, const char *side,
+                           const struct gcmp_metric_source *source) {
+    for (size_t i = 0; i < source->note_count; i++) {
+        add_note(evidence, gcmp_arena_format(evidence->arena, "%s: %s", side, source->notes[i]));
+    }
+}
+
+static void add_result_notes(struct gradcmp_evidence *evidence,
+                             const struct gcmp_metric_result *result) {
+    struct gcmp_arena *arena = evidence->arena;
+    const char *const sides[] = {"A", "B"};
+    const struct gcmp_metric_series *const series[] = {result->a, result->b};
+    for (int side = 0; side < 2; side++) {
+        if (series[side]->conflict_count > 0 && !result->is_time) {
+            const struct gcmp_metric_conflict *first = &series[side]->conflicts[0];
+            add_note(evidence,
+                     gcmp_arena_format(arena,
+                                       "%s: %s disagrees with itself at %zu steps, first at %lld: "
+                                       "%.9g, then %.9g (the first reading was taken)",
+                                       result->name, sides[side], series[side]->conflict_count,
+                                       (long long)first->step, first->first, first->later));
+        }
+    }
+    if (result->has_last_wins && result->conflicts_a + result->conflicts_b > 0 &&
+        !result->is_time) {
+        add_note(evidence,
+                 gcmp_arena_format(arena,
+                                   "%s: were the last reading of each step taken, the first "
+                                   "difference would be at step %lld",
+                                   result->name, (long long)result->first_mismatch_last_wins));
+    }
+    if (result->values_differ == result->mismatches && result->mismatches > 0 &&
+        result->is_equal_at_five && !result->is_time) {
+        add_note(evidence,
+                 gcmp_arena_format(arena, "%s: equal where both sides are rounded to five decimals",
+                                   result->name));
+    }
+}
+
+/* Steps that one side lacks are mostly the same for all metrics: told once for each number. */
+static void add_step_notes(struct gradcmp_evidence *evidence,
+                           const struct gcmp_metric_judgement *judgement) {
+    size_t missing = 0, extra = 0;
+    for (size_t i = 0; i < judgement->count; i++) {
+        const struct gcmp_metric_result *result = &judgement->results[i];
+        if (result->missing_count > 0 && result->values_differ == 0 &&
+            result->missing_count != missing) {
+            missing = result->missing_count;
+            add_note(evidence, gcmp_arena_format(evidence->arena,
+                                                 "B lacks %zu of %zu steps, and no value differs: "
+                                                 "%s, and others alike",
+                                                 missing, result->steps, result->name));
+        }
+        if (result->extra_in_b > 0 && result->extra_in_b != extra) {
+            extra = result->extra_in_b;
+            add_note(evidence, gcmp_arena_format(evidence->arena,
+                                                 "B has %zu steps that A has not, which are not "
+                                                 "judged: %s, and others alike",
+                                                 extra, result->name));
+        }
+    }
+}
+
+static size_t count_verdict(const struct gcmp_metric_judgement *judgement,
+                            enum gcmp_metric_verdict verdict) {
+    size_t count = 0;
+    for (size_t i = 0; i < judgement->count; i++) {
+        count += judgement->results[i].verdict == verdict;
+    }
+    return count;
+}
+
+static const char *case_text(struct gradcmp_evidence *evidence,
+                             const struct gcmp_metric_result *result) {
+    char text[400];
+    if (result->verdict == GCMP_METRIC_MATCH) {
+        return NULL;
+    }
+    if (result->why != NULL) {
+        return result->why;
+    }
+    gcmp_metric_describe(result, text, sizeof text);
+    return gcmp_arena_dup(evidence->arena, text);
+}
+
+static void fill_cases(struct gradcmp_evidence *evidence,
+                       const struct gcmp_metric_judgement *judgement) {
+    static const enum gradcmp_case_outcome outcomes[] = {[GCMP_METRIC_MATCH] = GRADCMP_CASE_PASS,
+                                                         [GCMP_METRIC_DIFFER] = GRADCMP_CASE_FAIL,
+                                                         [GCMP_METRIC_UNJUDGED] =
+                                                             GRADCMP_CASE_SKIPPED};
+    struct gradcmp_case *cases = evidence->cases;
+    for (size_t i = 0; i < judgement->count; i++) {
+        const struct gcmp_metric_result *result = &judgement->results[i];
+        cases[evidence->case_count++] = (struct gradcmp_case){
+            "metrics", result->name, outcomes[result->verdict], case_text(evidence, result), NULL,
+            0};
+    }
+    for (size_t i = 0; i < judgement->only_in_a_count; i++) {
+        cases[evidence->case_count++] = (struct gradcmp_case){
+            "metrics",
+            judgement->only_in_a[i],
+            judgement->only_in_a_counts ? GRADCMP_CASE_FAIL : GRADCMP_CASE_SKIPPED,
+            "only in A",
+            NULL,
+            0};
+    }
+    for (size_t i = 0; i < judgement->only_in_b_count; i++) {
+        cases[evidence->case_count++] = (struct gradcmp_case){
+            "metrics",
+            judgement->only_in_b[i],
+            judgement->only_in_b_counts ? GRADCMP_CASE_FAIL : GRADCMP_CASE_SKIPPED,
+            "only in B",
+            NULL,
+            0};
+    }
+}
+
+/* "lm loss, grad-norm and 3 more" of those that differ at the first step. */
+static const char *first_names(struct gcmp_arena *arena,
+                               const struct gcmp_metric_judgement *judgement) {
+    const char *names = "";
+    size_t told = 0, more = 0;
+    for (size_t i = 0; i < judgement->count; i++) {
+        const struct gcmp_metric_result *result = &judgement->results[i];
+        if (result->verdict != GCMP_METRIC_DIFFER || gcmp_metric_by_samples(result->name)) {
+            continue;
+        }
+        int64_t step =
+            result->was_approximate ? result->first_outside_step : result->first_mismatch_step;
+        if (step != judgement->first_step || ++told > 3) {
+            more += told > 3;
+            continue;
+        }
+        const char *joined =
+            gcmp_arena_format(arena, "%s%s%s", names, told > 1 ? ", " : "", result->name);
+        names = joined == NULL ? names : joined;
+    }
+    const char *all = more == 0 ? names : gcmp_arena_format(arena, "%s and more", names);
+    return all == NULL ? names : all;
+}
+
+static bool is_printed_only(const struct gcmp_metric_content *content) {
+    bool is_printed = false;
+    for (size_t i = 0; i < content->judgement.count; i++) {
+        is_printed = is_printed || content->judgement.results[i].is_at_printed_precision;
+    }
+    return is_printed;
+}
+
+static void conclude(struct gradcmp_evidence *evidence, const char *verdict, int exit_status,
+                     const char *summary) {
+    evidence->verdict = verdict;
+    evidence->exit_status = exit_status;
+    evidence->summary = summary == NULL ? verdict : summary;
+}
+
+static void conclude_error(struct gradcmp_evidence *evidence, const struct gradcmp_error *error) {
+    char where[64] = "";
+    if (error->offset_bytes != GRADCMP_NO_OFFSET) {
+        snprintf(where, sizeof where, " (byte %llu)", (unsigned long long)error->offset_bytes);
+    }
+    conclude(evidence, "invalid", 2,
+             gcmp_arena_format(evidence->arena, "INVALID: %s: %s%s", error->path, error->message,
+                               where));
+}
+
+static void conclude_match(struct gradcmp_evidence *evidence,
+                           const struct gcmp_metric_content *content) {
+    size_t matched = count_verdict(&content->judgement, GCMP_METRIC_MATCH);
+    const char *how = content->rules.max_ratio_count > 0
+                          ? "within the ratios and tolerances asked for"
+                      : content->rules.is_approximate ? "within the tolerances"
+                      : is_printed_only(content) ? "at printed precision, more digits are not known"
+                                                 : "bit for bit";
+    conclude(evidence, "match", 0,
+             gcmp_arena_format(evidence->arena, "MATCH: %zu metric%s %s", matched,
+                               matched == 1 ? "" : "s", how));
+}
+
+static void conclude_differ(struct gradcmp_evidence *evidence,
+                            const struct gcmp_metric_content *content) {
+    const struct gcmp_metric_judgement *judgement = &content->judgement;
+    if (!judgement->has_first) {
+        size_t count = count_verdict(judgement, GCMP_METRIC_DIFFER);
+        conclude(evidence, "differ", 1,
+                 gcmp_arena_format(evidence->arena,
+                                   "DIFFER: %zu metrics only in A, %zu only in B, %zu by samples",
+                                   judgement->only_in_a_count, judgement->only_in_b_count, count));
+        return;
+    }
+    conclude(evidence, "differ", 1,
+             gcmp_arena_format(evidence->arena, "DIFFER: from step %lld on: %s",
+                               (long long)judgement->first_step,
+                               first_names(evidence->arena, judgement)));
+}
+
+static void sum_up(struct gradcmp_evidence *evidence, const struct gcmp_metric_content *content) {
+    const struct gcmp_metric_judgement *judgement = &content->judgement;
+    const struct gcmp_metric_source *damaged = content->a.is_damaged   ? &content->a
+                                               : content->b.is_damaged ? &content->b
+                                                                       : NULL;
+    size_t differ = count_verdict(judgement, GCMP_METRIC_DIFFER);
+    bool lacks = (judgement->only_in_a_counts && judgement->only_in_a_count > 0) ||
+                 (judgement->only_in_b_counts && judgement->only_in_b_count > 0);
+    if (content->error.code != GRADCMP_OK) {
+        conclude_error(evidence, &content->error);
+    } else if (damaged != NULL) {
+        conclude_error(evidence, &damaged->damage);
+    } else if (judgement->count == 0 ||
+               (differ == 0 && count_verdict(judgement, GCMP_METRIC_MATCH) == 0)) {
+        conclude(evidence, "invalid", 2,
+                 judgement->count == 0 ? "INVALID: the sides have no metric in common"
+                                       : "INVALID: no metric could be judged");
+    } else if (differ > 0 || lacks) {
+        conclude_differ(evidence, content);
+    } else {
+        conclude_match(evidence, content);
+    }
+}
+
+static enum gradcmp_status judge(struct gradcmp_evidence *evidence,
+                                 struct gcmp_metric_content *content, struct gradcmp_error *error) {
+    struct gcmp_metric_judgement *judgement = &content->judgement;
+    struct gcmp_metric_rules *rules = &content->rules;
+    GCMP_TRY(gcmp_metric_judge(&content->a, &content->b, rules, evidence->arena, judgement, error));
+    content->is_judged = true;
+    GCMP_TRY(check_used("--tolerance", rules->tolerances,
+                        rules->is_approximate ? rules->tolerance_count : 0, error));
+    GCMP_TRY(check_used("--max-ratio", rules->max_ratios, rules->max_ratio_count, error));
+    size_t count = judgement->count + judgement->only_in_a_count + judgement->only_in_b_count;
+    evidence->cases = gcmp_arena_alloc(evidence->arena, count, sizeof *evidence->cases);
+    if (evidence->cases == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    fill_cases(evidence, judgement);
+    add_side_notes(evidence, "A", &content->a);
+    add_side_notes(evidence, "B", &content->b);
+    for (size_t i = 0; i < judgement->count; i++) {
+        add_result_notes(evidence, &judgement->results[i]);
+    }
+    add_step_notes(evidence, judgement);
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status look(struct gradcmp_evidence *evidence,
+                                const struct gradcmp_metrics_options *options,
+                                struct gradcmp_error *error) {
+    struct gcmp_metric_content *content = evidence->content;
+    struct gcmp_arena *arena = evidence->arena;
+    struct gcmp_metric_rules *rules = &content->rules;
+    struct gradcmp_error own = {0};
+    rules->is_approximate = options->approximate != 0;
+    rules->tolerance_count = options->tolerance_count;
+    rules->max_ratio_count = options->max_ratio_count;
+    GCMP_TRY(read_settings(options->tolerances, options->tolerance_count, arena, &rules->tolerances,
+                           error));
+    GCMP_TRY(read_settings(options->max_ratios, options->max_ratio_count, arena, &rules->max_ratios,
+                           error));
+    if (rules->tolerance_count > 0 && !rules->is_approximate) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "--tolerance belongs to --mode approx");
+    }
+    struct gcmp_metric_source *const sides[] = {&content->a, &content->b};
+    for (int side = 0; side < 2; side++) {
+        own = (struct gradcmp_error){0};
+        enum gradcmp_status status =
+            open_side(evidence->paths[side], options, arena, sides[side], &own);
+        bool is_usage = status == GRADCMP_ERROR_USAGE && own.path[0] == '\0';
+        if (is_usage ||
+            (status != GRADCMP_OK && !keep_error(content, evidence->paths[side], status, &own))) {
+            if (error != NULL) {
+                *error = own;
+            }
+            return status;
+        }
+        if (status != GRADCMP_OK) {
+            return GRADCMP_OK; /* a verdict: invalid */
+        }
+    }
+    return judge(evidence, content, error);
+}
+
+/* Make evidence in an arena of its own, with both paths and an empty content. */
+static struct gradcmp_evidence *make_evidence(const char *a, const char *b) {
+    struct gcmp_arena *arena = calloc(1, sizeof *arena);
+    if (arena == NULL) {
+        return NULL;
+    }
+    struct gradcmp_evidence *evidence = gcmp_arena_alloc(arena, 1, sizeof *evidence);
+    struct gcmp_metric_content *content = gcmp_arena_alloc(arena, 1, sizeof *content);
+    const char **paths = gcmp_arena_alloc(arena, 2, sizeof *paths);
+    if (evidence == NULL || content == NULL || paths == NULL ||
+        (paths[0] = gcmp_arena_dup(arena, a)) == NULL ||
+        (paths[1] = gcmp_arena_dup(arena, b)) == NULL) {
+        gcmp_arena_free(arena);
+        free(arena);
+        return NULL;
+    }
+    content->a.path = paths[0];
+    content->b.path = paths[1];
+    evidence->arena = arena;
+    evidence->subcommand = "metrics";
+    evidence->paths = paths;
+    evidence->path_count = 2;
+    evidence->content = content;
+    evidence->writers = &writers;
+    evidence->release = release;
+    return evidence;
+}
+
+enum gradcmp_status gradcmp_metrics(const char *a, const char *b,
+                                    const struct gradcmp_metrics_options *options,
+                                    struct gradcmp_evidence **out, struct gradcmp_error *error) {
+    static const struct gradcmp_metrics_options defaults = GRADCMP_METRICS_OPTIONS_INIT;
+    *out = NULL;
+    if (options != NULL && options->struct_size != sizeof *options) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE,
+                  "struct gradcmp_metrics_options of %zu bytes, expected %zu", options->struct_size,
+                  sizeof *options);
+    }
+    struct gradcmp_evidence *evidence = make_evidence(a, b);
+    if (evidence == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    enum gradcmp_status status = look(evidence, options == NULL ? &defaults : options, error);
+    if (status != GRADCMP_OK) {
+        gradcmp_evidence_free(evidence);
+        return status;
+    }
+    sum_up(evidence, evidence->content);
+    *out = evidence;
+    return GRADCMP_OK;
+}

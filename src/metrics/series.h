@@ -1,0 +1,109 @@
+/* Metric series as they were read: for each metric its values by step, with what is known of the
+ * precision in which they were stored. */
+#ifndef GCMP_METRICS_SERIES_H
+#define GCMP_METRICS_SERIES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/map.h"
+
+/* Budgets; past them reading fails with GRADCMP_ERROR_LIMIT. */
+enum { GCMP_METRIC_MAX_SERIES = 100000, GCMP_METRIC_MAX_NAME_BYTES = 1024 };
+#define GCMP_METRIC_MAX_POINTS 50000000u
+
+enum gcmp_metric_kind {
+    GCMP_METRIC_EVENTS = 1, /* TensorBoard event files */
+    GCMP_METRIC_GOLDEN,     /* Megatron's golden values, JSON */
+    GCMP_METRIC_LOG,        /* iteration lines of a training log */
+    GCMP_METRIC_CSV
+};
+
+enum gcmp_metric_type {
+    GCMP_METRIC_FLOAT32 = 1,
+    GCMP_METRIC_FLOAT64,
+    GCMP_METRIC_DECIMAL /* printed digits: the value is known to half a unit of the last one */
+};
+
+struct gcmp_metric_point {
+    int64_t step;
+    uint64_t order; /* of reading, over all files */
+    double value;
+    enum gcmp_metric_type type;
+    int place;      /* DECIMAL: the last digit stands for 10^place */
+    bool is_absent; /* the source names the step, and says that there is no value */
+};
+
+/* A step that a source holds twice with different values. */
+struct gcmp_metric_conflict {
+    int64_t step;
+    double first, later;
+};
+
+struct gcmp_metric_series {
+    const char *name;
+    struct gcmp_metric_point *points; /* after settling: one a step, ascending, the first read */
+    size_t count, capacity;
+    struct gcmp_metric_point *last; /* where there are conflicts: the last read of each step */
+    struct gcmp_metric_conflict *conflicts;
+    size_t conflict_count;
+};
+
+/* One side. Zero-initialise, set `path` and `arena`, and free with gcmp_metric_source_free. */
+struct gcmp_metric_source {
+    const char *path;
+    struct gcmp_arena *arena; /* borrowed: names and notes */
+    enum gcmp_metric_kind kind;
+    struct gcmp_metric_series *series;
+    size_t series_count, series_capacity;
+    struct gcmp_map names;
+    size_t file_count, point_count;
+    const char **notes;
+    size_t note_count, note_capacity;
+    /* Set where reading stopped before the end, although what came before could be read. */
+    bool is_damaged;
+    struct gradcmp_error damage;
+};
+
+/* Find or add a metric. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_metric_series_get(struct gcmp_metric_source *source,
+                                                            const char *name, size_t name_bytes,
+                                                            size_t *index,
+                                                            struct gradcmp_error *error);
+
+/* Add a value of a metric; `point->order` is filled here. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_metric_add(struct gcmp_metric_source *source,
+                                                     const char *name, size_t name_bytes,
+                                                     struct gcmp_metric_point point,
+                                                     struct gradcmp_error *error);
+
+/* Sort every series by step, keep the first value of each and note those that disagree, and sort
+ * the series by name. To be called once, when all is read. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_metric_settle(struct gcmp_metric_source *source,
+                                                        struct gradcmp_error *error);
+
+/* Find a step among settled points; NULL when it is not there. */
+const struct gcmp_metric_point *gcmp_metric_find(const struct gcmp_metric_point *points,
+                                                 size_t count, int64_t step);
+
+/* Find a settled series, or NULL. */
+const struct gcmp_metric_series *gcmp_metric_series_find(const struct gcmp_metric_source *source,
+                                                         const char *name);
+
+/* Remember a sentence for the report; failures of memory only lose it. */
+void gcmp_metric_note(struct gcmp_metric_source *source, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+void gcmp_metric_source_free(struct gcmp_metric_source *source);
+
+/* Read a number as people and programs print it ("3.770381E+00", "-5", "nan", "inf"), whole, with a
+ * point whatever the locale: its value as a DECIMAL point (NaN and Inf: FLOAT64). False where it is
+ * none, or a whole number that binary64 does not hold. `length_bytes` is at most 63. */
+bool gcmp_metric_number(const char *text, size_t length_bytes, struct gcmp_metric_point *out);
+
+/* True for equal values, NaN being equal to NaN, and -0 to 0. */
+bool gcmp_metric_same(double a, double b);
+
+#endif

@@ -1,0 +1,1 @@
+gradcmp metrics --json - data/metrics/a data/metrics/ulp

@@ -1,0 +1,1 @@
+gradcmp metrics data/metrics/a data/metrics/ulp

@@ -1,0 +1,209 @@
+/* TensorBoard event files: framing, both encodings of a scalar, damage, restarts. */
+#include "sides.h"
+
+static int setup(void **state) {
+    return (*state = temp_dir_make()) == NULL;
+}
+
+static int teardown(void **state) {
+    temp_dir_remove(*state);
+    return 0;
+}
+
+static void save(const char *temp, const char *name, const struct records *file) {
+    temp_file(temp, name, file->bytes, file->length_bytes);
+}
+
+static void test_crc32c__of_the_check_string_is_known(void **state) {
+    (void)state;
+    assert_int_equal(gcmp_crc32c((const unsigned char *)"123456789", 9), 0xe3069283u);
+    assert_int_equal(gcmp_crc32c((const unsigned char *)"", 0), 0);
+}
+
+/* Two files with the same float32 at steps 1 and 2, where `value` encodes it in the second. */
+static json_t *with_encoding(const char *temp, const void *value, size_t value_bytes, float plain) {
+    struct records a = {0}, b = {0};
+    put_version(&a);
+    put_version(&b);
+    put_simple(&a, 1, "loss", plain);
+    put_event(&b, 1, "loss", value, value_bytes);
+    save(temp, "a", &a);
+    save(temp, "b", &b);
+    return compare(temp, "a", "b");
+}
+
+static void test_events__both_encodings_give_the_value(void **state) {
+    float one = 1.5F;
+    double wide = 1.5;
+    unsigned char packed[] = {0x42, 8, 0x08, 1, 0x2a, 4, 0, 0, 0, 0};
+    unsigned char content[] = {0x42, 8, 0x08, 1, 0x22, 4, 0, 0, 0, 0};
+    unsigned char single[] = {0x42, 7, 0x08, 1, 0x2d, 0, 0, 0, 0};
+    unsigned char doubles[] = {0x42, 12, 0x08, 2, 0x32, 8, 0, 0, 0, 0, 0, 0, 0, 0};
+    memcpy(packed + 6, &one, 4);
+    memcpy(content + 6, &one, 4);
+    memcpy(single + 5, &one, 4);
+    memcpy(doubles + 6, &wide, 8);
+    const struct {
+        const void *bytes;
+        size_t count;
+    } encodings[] = {{packed, sizeof packed},
+                     {content, sizeof content},
+                     {single, sizeof single},
+                     {doubles, sizeof doubles}};
+    for (size_t i = 0; i < 4; i++) {
+        json_t *document = with_encoding(*state, encodings[i].bytes, encodings[i].count, one);
+        assert_string_equal(text_of(document, "verdict"), "match");
+        assert_int_equal(count_of(metric_of(document, "loss"), "steps"), 1);
+        json_decref(document);
+        document = with_encoding(*state, encodings[i].bytes, encodings[i].count, 1.25F);
+        assert_string_equal(text_of(document, "verdict"), "differ");
+        json_decref(document);
+    }
+}
+
+static void test_events__one_ulp_is_told_with_both_patterns(void **state) {
+    struct records a = {0}, b = {0};
+    put_version(&a);
+    put_version(&b);
+    for (unsigned char step = 1; step <= 3; step++) {
+        put_simple(&a, step, "loss", 1.0F);
+        put_simple(&b, step, "loss", step == 2 ? 1.00000011920928955078125F : 1.0F);
+    }
+    save(*state, "a", &a);
+    save(*state, "b", &b);
+    json_t *document = compare(*state, "a", "b"), *metric = metric_of(document, "loss");
+    assert_string_equal(text_of(document, "verdict"), "differ");
+    assert_int_equal(count_of(metric, "first_mismatch_step"), 2);
+    assert_int_equal(count_of(metric, "mismatches"), 1);
+    assert_string_equal(text_of(json_object_get(metric, "a"), "bits"), "0x3f800000");
+    assert_string_equal(text_of(json_object_get(metric, "b"), "bits"), "0x3f800001");
+    assert_true(json_real_value(json_object_get(metric, "distance")) == 1 ||
+                json_integer_value(json_object_get(metric, "distance")) == 1);
+    json_decref(document);
+}
+
+/* Every cut of the file, and every flipped bit, is seen: never a match. */
+static void test_events__no_cut_or_flipped_bit_passes(void **state) {
+    struct records whole = {0};
+    put_version(&whole);
+    put_simple(&whole, 1, "loss", 2.5F);
+    put_simple(&whole, 2, "loss", 2.25F);
+    save(*state, "a.tfevents.1", &whole);
+    for (size_t cut = 0; cut < whole.length_bytes; cut++) {
+        struct records part = whole;
+        part.length_bytes = cut;
+        save(*state, "b.tfevents.1", &part);
+        json_t *document = compare(*state, "a.tfevents.1", "b.tfevents.1");
+        assert_string_not_equal(text_of(document, "verdict"), "match");
+        json_decref(document);
+    }
+    for (size_t bit = 0; bit < whole.length_bytes * 8; bit += 5) {
+        struct records damaged = whole;
+        damaged.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        save(*state, "b.tfevents.1", &damaged);
+        json_t *document = compare(*state, "a.tfevents.1", "b.tfevents.1");
+        assert_string_equal(text_of(document, "verdict"), "invalid");
+        json_decref(document);
+    }
+}
+
+static void test_events__a_cut_record_is_told_with_its_offset(void **state) {
+    struct records whole = {0};
+    put_version(&whole);
+    put_simple(&whole, 1, "loss", 2.5F);
+    size_t second = whole.length_bytes;
+    put_simple(&whole, 2, "loss", 2.25F);
+    save(*state, "a", &whole);
+    whole.length_bytes -= 3;
+    save(*state, "b", &whole);
+    json_t *document = compare(*state, "a", "b");
+    assert_string_equal(text_of(document, "verdict"), "invalid");
+    const json_t *error = json_object_get(document, "error");
+    assert_int_equal(count_of(error, "offset"), second);
+    assert_non_null(strstr(text_of(error, "message"), "record 2 is cut off"));
+    assert_int_equal(count_of(metric_of(document, "loss"), "first_mismatch_step"), 2);
+    json_decref(document);
+}
+
+static void test_events__a_broken_message_is_corrupt(void **state) {
+    struct records a = {0}, b = {0};
+    put_version(&a);
+    put_version(&b);
+    put_simple(&a, 1, "loss", 1);
+    put_record(&b, "\x10\x01\x2a\x7f", 4); /* a summary longer than its record */
+    save(*state, "a", &a);
+    save(*state, "b", &b);
+    json_t *document = compare(*state, "a", "b");
+    assert_string_equal(text_of(document, "verdict"), "invalid");
+    json_decref(document);
+}
+
+static void test_events__records_of_something_else_are_refused(void **state) {
+    struct records file = {0};
+    put_simple(&file, 1, "loss", 1);
+    save(*state, "a", &file);
+    json_t *document = compare(*state, "a", "a");
+    assert_string_equal(text_of(document, "verdict"), "invalid");
+    assert_non_null(strstr(text_of(json_object_get(document, "error"), "message"), "brain.Event"));
+    json_decref(document);
+}
+
+/* A restart repeats steps; names sort the other way round than times. */
+static void test_events__restarts_are_joined_by_time(void **state) {
+    struct records a = {0}, early = {0}, late = {0};
+    put_version(&a);
+    put_version(&early);
+    put_version(&late);
+    for (unsigned char step = 1; step <= 4; step++) {
+        put_simple(&a, step, "loss", step);
+        if (step <= 3) {
+            put_simple(&early, step, "loss", step);
+        }
+        if (step >= 3) {
+            put_simple(&late, step, "loss", step == 3 ? 33 : step);
+        }
+    }
+    temp_folder(*state, "a");
+    temp_folder(*state, "b");
+    save(*state, "a/events.out.tfevents.100.x.1.0", &a);
+    save(*state, "b/events.out.tfevents.1000.x.1.0", &late);
+    save(*state, "b/events.out.tfevents.200.x.1.0", &early);
+    json_t *document = compare(*state, "a", "b"), *metric = metric_of(document, "loss");
+    assert_int_equal(count_of(metric, "mismatches"), 0); /* the first reading counts */
+    assert_int_equal(count_of(metric, "conflicts_b"), 1);
+    assert_int_equal(count_of(metric, "first_conflict_step"), 3);
+    assert_int_equal(count_of(metric, "first_mismatch_last_wins"), 3);
+    assert_string_equal(text_of(document, "verdict"), "differ"); /* it disagrees with itself */
+    json_decref(document);
+}
+
+static void test_events__several_runs_in_a_folder_are_refused(void **state) {
+    struct records a = {0};
+    put_version(&a);
+    put_simple(&a, 1, "loss", 1);
+    temp_folder(*state, "runs");
+    temp_folder(*state, "runs/one");
+    temp_folder(*state, "runs/two");
+    save(*state, "runs/one/events.out.tfevents.1", &a);
+    json_t *document = compare(*state, "runs", "runs/one");
+    assert_string_equal(text_of(document, "verdict"), "match");
+    json_decref(document);
+    save(*state, "runs/two/events.out.tfevents.1", &a);
+    document = compare(*state, "runs", "runs/one");
+    assert_string_equal(text_of(document, "verdict"), "invalid");
+    json_decref(document);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_crc32c__of_the_check_string_is_known),
+        TEMP_TEST(test_events__both_encodings_give_the_value),
+        TEMP_TEST(test_events__one_ulp_is_told_with_both_patterns),
+        TEMP_TEST(test_events__no_cut_or_flipped_bit_passes),
+        TEMP_TEST(test_events__a_cut_record_is_told_with_its_offset),
+        TEMP_TEST(test_events__a_broken_message_is_corrupt),
+        TEMP_TEST(test_events__records_of_something_else_are_refused),
+        TEMP_TEST(test_events__restarts_are_joined_by_time),
+        TEMP_TEST(test_events__several_runs_in_a_folder_are_refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

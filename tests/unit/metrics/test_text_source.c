@@ -1,0 +1,191 @@
+/* Golden values, training logs and CSV: what is read, and what is refused. */
+#include "sides.h"
+
+static int setup(void **state) {
+    return (*state = temp_dir_make()) == NULL;
+}
+
+static int teardown(void **state) {
+    temp_dir_remove(*state);
+    return 0;
+}
+
+static const char *verdict_of(const char *temp, const char *a, const char *b) {
+    static char verdict[32];
+    text_file(temp, "a", a);
+    text_file(temp, "b", b);
+    json_t *document = compare(temp, "a", "b");
+    snprintf(verdict, sizeof verdict, "%s", text_of(document, "verdict"));
+    json_decref(document);
+    return verdict;
+}
+
+#define GOLDEN(values)                                                                             \
+    "{\"lm loss\": {\"start_step\": 1, \"end_step\": 3, \"step_interval\": 1, \"values\": " values \
+    "}}"
+
+static void test_golden__forms_are_the_same_values(void **state) {
+    const char *by_step = GOLDEN("{\"1\": 2.5, \"2\": 2.25, \"3\": 2.0}");
+    assert_string_equal(verdict_of(*state, by_step, GOLDEN("[2.5, 2.25, 2]")), "match");
+    assert_string_equal(
+        verdict_of(*state, by_step, "{\"lm loss\": {\"3\": 2, \"2\": 2.25, \"1\": 2.5}}"), "match");
+    assert_string_equal(verdict_of(*state, by_step, GOLDEN("[2.5, 2.25, 2.00001]")), "differ");
+    assert_string_equal(verdict_of(*state, "{\"x\": [1, 2]}", "{\"x\": [1, 2]}"), "match");
+}
+
+static void test_golden__words_are_told_apart(void **state) {
+    const char *nan = GOLDEN("{\"1\": 2.5, \"2\": \"nan\"}");
+    assert_string_equal(verdict_of(*state, nan, nan), "match");
+    assert_string_equal(verdict_of(*state, nan, GOLDEN("{\"1\": 2.5, \"2\": \"inf\"}")), "differ");
+    assert_string_equal(verdict_of(*state, nan, GOLDEN("{\"1\": 2.5, \"2\": 1}")), "differ");
+    assert_string_equal(verdict_of(*state, nan, GOLDEN("{\"1\": 2.5}")), "match"); /* not sampled */
+    assert_string_equal(verdict_of(*state, GOLDEN("{\"1\": 2.5}"), GOLDEN("{\"1\": \"nan\"}")),
+                        "differ");
+}
+
+static void test_golden__what_is_no_golden_is_invalid(void **state) {
+    static const char good[] = GOLDEN("{\"1\": 2.5}");
+    static const char *const bad[] = {
+        "",
+        "{",
+        "{}",
+        "[1, 2]",
+        GOLDEN("{\"1\": 2.5, \"1\": 2.5}"),
+        GOLDEN("{\"1\": NaN}"),
+        GOLDEN("{\"1\": \"2.5\"}"),
+        GOLDEN("{\"one\": 2.5}"),
+        GOLDEN("{\"01\": 2.5}"),
+        GOLDEN("{}"),
+        GOLDEN("[]"),
+        GOLDEN("{\"-1\": 2}"),
+        GOLDEN("{\"1\": true}"),
+        GOLDEN("{\"1\": 9007199254740993}"),
+        GOLDEN("[1, 2, 3, 4]"),
+        GOLDEN("{\"1\": 2.5}") " trailing",
+        "{\"0\": {\"input_prompt\": \"x\", \"generated_text\": \"y\"}}",
+        "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 4242\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        if (strcmp(verdict_of(*state, good, bad[i]), "invalid") != 0) {
+            fail_msg("not invalid: %s", bad[i]);
+        }
+    }
+}
+
+#define LINE(step, loss)                                                                           \
+    " [2026-11-01 10:00:00] iteration " step "/ 24 | consumed samples: 64 | elapsed time per "     \
+    "iteration (ms): 1" step ".5 | lm loss: " loss " | grad norm: 0.833 |\n"
+
+static void test_log__prefixes_repeats_and_other_lines_do_not_matter(void **state) {
+    const char *plain = LINE("1", "3.770381E+00") LINE("2", "3.688325E+00");
+    assert_string_equal(
+        verdict_of(*state, plain,
+                   "using world size: 2\r\n[default0]:" LINE("       1", "3.770381E+00") "0: " LINE(
+                       "1", "3.770381E+00") "saving\n7: " LINE("       2", "3.688325E+00")),
+        "match");
+    assert_string_equal(
+        verdict_of(*state, plain, LINE("1", "3.770381E+00") LINE("2", "3.688326E+00")), "differ");
+    assert_string_equal(verdict_of(*state, plain, LINE("1", "3.770381E+00") LINE("2", "nan")),
+                        "differ");
+}
+
+static void test_log__a_cut_line_is_left_out_and_told(void **state) {
+    text_file(*state, "a", LINE("1", "1.0") LINE("2", "1.5"));
+    text_file(*state, "b", LINE("1", "1.0") " [x] iteration 2/ 24 | lm loss: 1.5 | grad no");
+    json_t *document = compare(*state, "a", "b"), *metric = metric_of(document, "lm loss");
+    assert_string_equal(text_of(document, "verdict"), "differ");
+    assert_int_equal(count_of(metric, "missing_count"), 1);
+    assert_int_equal(count_of(metric, "values_differ"), 0);
+    const char *note = json_string_value(json_array_get(json_object_get(document, "notes"), 0));
+    assert_non_null(strstr(note, "line 2"));
+    json_decref(document);
+}
+
+static void test_log__matches_events_at_printed_digits_only(void **state) {
+    struct records events = {0};
+    put_version(&events);
+    put_simple(&events, 1, "lm loss", 3.77038097F);
+    put_simple(&events, 1, "grad-norm", 0.8331F);
+    temp_file(*state, "events", events.bytes, events.length_bytes);
+    text_file(*state, "log", LINE("1", "3.770381E+00"));
+    json_t *document = compare(*state, "events", "log");
+    assert_string_equal(text_of(document, "verdict"), "match");
+    assert_non_null(strstr(text_of(document, "summary"), "at printed precision"));
+    assert_true(
+        json_is_true(json_object_get(metric_of(document, "grad-norm"), "printed_precision")));
+    json_decref(document);
+    text_file(*state, "log", LINE("1", "3.770382E+00"));
+    document = compare(*state, "events", "log");
+    assert_string_equal(text_of(document, "verdict"), "differ");
+    json_decref(document);
+}
+
+static void test_csv__quotes_line_ends_separators_and_forms(void **state) {
+    const char *plain = "step,loss,grad norm\n1,2.5,0.1\n2,2.25,\n";
+    static const char *const same[] = {
+        "step,loss,grad norm\r\n1,2.5,0.1\r\n2,2.25,\r\n",
+        "\xef\xbb\xbf\"step\",\"loss\",\"grad norm\"\n\"1\",\"2.5\",\"0.1\"\n\n2, 2.25 ,",
+        "loss;step;grad norm\n2.5;1;0.1\n2.25;2;\n",
+        "step\tgrad norm\tloss\n1\t0.1\t2.5\n2\t\t2.25\n",
+        "tag,step,value\nloss,1,2.5\nloss,2,2.25\ngrad norm,1,0.1\n",
+        "step,loss,grad norm,Wall time\n1,2.5,0.1,2026-11-01 10:00\n2,2.25,,later\n"};
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        if (strcmp(verdict_of(*state, plain, same[i]), "match") != 0) {
+            fail_msg("no match: %s", same[i]);
+        }
+    }
+    assert_string_equal(verdict_of(*state, plain, "step,loss,grad norm\n1,2.5,0.1\n2,2.250001,\n"),
+                        "differ");
+}
+
+static void test_csv__broken_tables_are_invalid(void **state) {
+    static const char *const bad[] = {"step,loss\n1,2.5,3\n",    "step,loss\n1\n",
+                                      "step,loss\none,2.5\n",    "step,loss\n1,two\n",
+                                      "step,loss\n1,\"2.5\n",    "step,loss\n1,\"2\"5\n",
+                                      "step,loss,loss\n1,1,1\n", "step,loss\n",
+                                      "loss,norm\n1,2\n",        "step\n1\n",
+                                      "step,loss\n1.5,2\n",      "step,loss\n1,0x10\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        if (strcmp(verdict_of(*state, "step,loss\n1,2.5\n", bad[i]), "invalid") != 0) {
+            fail_msg("not invalid: %s", bad[i]);
+        }
+    }
+}
+
+static void test_number__is_read_whole_with_its_last_digit(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        double value;
+        int place;
+    } good[] = {{"3.770381E+00", 3.770381, -6},
+                {"1.0", 1, -1},
+                {"133", 133, 0},
+                {"-.5", -.5, -1},
+                {"1.5e3", 1500, 2},
+                {"3.000000E-04", 3e-4, -10}};
+    static const char *const bad[] = {"",   "1.0x",    "0x10", ".",   "e5",
+                                      "1e", "1e99999", "--1",  "1 2", "9007199254740993"};
+    struct gcmp_metric_point point;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_true(gcmp_metric_number(good[i].text, strlen(good[i].text), &point));
+        assert_true(point.value == good[i].value);
+        assert_int_equal(point.place, good[i].place);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_false(gcmp_metric_number(bad[i], strlen(bad[i]), &point));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEMP_TEST(test_golden__forms_are_the_same_values),
+        TEMP_TEST(test_golden__words_are_told_apart),
+        TEMP_TEST(test_golden__what_is_no_golden_is_invalid),
+        TEMP_TEST(test_log__prefixes_repeats_and_other_lines_do_not_matter),
+        TEMP_TEST(test_log__a_cut_line_is_left_out_and_told),
+        TEMP_TEST(test_log__matches_events_at_printed_digits_only),
+        TEMP_TEST(test_csv__quotes_line_ends_separators_and_forms),
+        TEMP_TEST(test_csv__broken_tables_are_invalid),
+        cmocka_unit_test(test_number__is_read_whole_with_its_last_digit)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
