@@ -25,6 +25,11 @@ void gcmp_bound_init(struct gradcmp_bound *bound, const struct gradcmp_options *
     bound->C = options->C != 0.0 ? options->C : 1.03;
     bound->cap = options->max_bound != 0.0 ? options->max_bound : 0.25;
     bound->eps = gcmp_dtype_eps(dtype);
+    bound->fit = NULL;
+}
+
+double gcmp_noise_unit(const struct gradcmp_bound *bound) {
+    return default_k(bound->dtype) / default_k(GRADCMP_DTYPE_BFLOAT16) * bound->eps;
 }
 
 double gcmp_bound_at(const struct gradcmp_bound *bound, int64_t layer) {

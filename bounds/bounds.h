@@ -8,7 +8,7 @@
 
 /* Fill a bound's k, C and cap from the options (0 there: the default for its dtype), its eps from
  * its dtype, and the constant rule from compat_megatron. Reads bound->dtype and dtype_source, keeps
- * those and layers.
+ * those and layers. No fit is applied yet (bounds/fit.h).
  *
  * The constant rule is that of the script it stands for: k = 4 and the eps of bfloat16 whatever the
  * run computed in, unless --dtype was said (dtype_source GRADCMP_DTYPE_FROM_OPTION). */
@@ -18,6 +18,10 @@ void gcmp_bound_init(struct gradcmp_bound *bound, const struct gradcmp_options *
  * L = 32 on every layer, so min(k C^33 eps, cap): 4 * 1.03^33 * 2^-7 = 0.0829.
  * Source: TTrace, arXiv 2506.09280, theorem 5.3. */
 double gcmp_bound_at(const struct gradcmp_bound *bound, int64_t layer);
+
+/* The unit that tolerances of factors are in: eps, and 8 eps for float32 and float64, whose noise
+ * is that of the order of accumulation (as in the default k; whatever k was chosen). */
+double gcmp_noise_unit(const struct gradcmp_bound *bound);
 
 /* Judge all parameters of a pair and the pair itself: reads the first part of each parameter report
  * and pair->bound, fills the rest of both, but not pair's path, catalogue, error, bytes and notes.

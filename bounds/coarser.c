@@ -26,6 +26,7 @@ static bool passes_under(const struct gcmp_trial *trial, const struct gcmp_coars
     bound.eps = type->eps;
     struct gcmp_trial under = *trial;
     under.bound = &bound;
+    under.floors = NULL; /* a fit is for the type that it was made in */
     gcmp_trial_run(&under);
     return !gcmp_trial_is_inconsistent(&under);
 }

@@ -7,8 +7,8 @@
 #include "bounds/scale.h"
 #include "bounds/verdict.h"
 
-#define EPS_STEPS    0.5
-#define MEDIAN_STEPS 8.0
+#define UNIT_STEPS   0.4
+#define MEDIAN_STEPS 5.0
 #define SIGMA_OF_MAD 1.4826
 #define MAX_AGAINST  0.05
 
@@ -35,7 +35,8 @@ static double tolerance_of(const struct gcmp_trial *trial, size_t count, double 
         squares += sample->weight * sample->weight;
     }
     double sigma = SIGMA_OF_MAD * gcmp_median(trial->samples, count, 0.0);
-    return fmax(EPS_STEPS * trial->bound->eps, MEDIAN_STEPS * sigma * sqrt(squares) / sum);
+    return fmax(UNIT_STEPS * gcmp_noise_unit(trial->bound),
+                MEDIAN_STEPS * sigma * sqrt(squares) / sum);
 }
 
 /* How the parameters, and their votes, take a factor. */

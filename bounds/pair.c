@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "bounds/coarser.h"
 #include "bounds/figures.h"
+#include "bounds/fit.h"
 #include "bounds/kind.h"
 #include "bounds/layer.h"
 #include "bounds/trial.h"
@@ -34,11 +35,20 @@ static enum gradcmp_status prepare_trial(struct judge *judge, struct gradcmp_err
     }
     GCMP_TRY(gcmp_kind_votes(pair->parameters, count, votes, &judge->scratch, error));
     GCMP_TRY(gcmp_layer_rms(pair->parameters, count, rms, &judge->scratch, error));
+    double *floors = NULL;
+    if (pair->bound.fit != NULL) {
+        floors = gcmp_arena_alloc(&judge->scratch, count, sizeof *floors);
+        if (floors == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        gcmp_fit_floors(pair->bound.fit, pair->parameters, count, rms, floors);
+    }
     judge->trial = (struct gcmp_trial){.bound = &pair->bound,
                                        .parameters = pair->parameters,
                                        .count = count,
                                        .votes = votes,
                                        .layer_rms = rms,
+                                       .floors = floors,
                                        .samples = samples,
                                        .common = NAN};
     return GRADCMP_OK;

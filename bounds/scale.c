@@ -6,7 +6,7 @@
 #include "bounds/bounds.h"
 
 enum { FEW_ELEMS = 16 };
-#define EPS_STEPS     2.0
+#define UNIT_STEPS    2.0
 #define NOISE_FACTOR  12.0
 #define SPREAD_SIGMAS 3.0
 
@@ -22,7 +22,7 @@ static size_t collect(const struct gcmp_trial *trial, double factor, bool rho) {
             continue;
         }
         struct gcmp_rest rest = gcmp_rest_of(parameter, factor);
-        if (rest.rel <= gcmp_bound_at(trial->bound, parameter->layer)) {
+        if (rest.rel <= gcmp_trial_bound(trial, i)) {
             trial->samples[count++] =
                 (struct gcmp_sample){rho ? rest.rho : rest.alpha, trial->votes[i]};
         }
@@ -52,5 +52,6 @@ double gcmp_alpha_tolerance(const struct gcmp_trial *trial, const struct gcmp_sp
     uint64_t elems = gcmp_finite_elems(parameter);
     double rho = elems < FEW_ELEMS ? fmax(rest->rho, spread->rho) : rest->rho;
     double noise = NOISE_FACTOR * rho / sqrt((double)elems);
-    return fmax(EPS_STEPS * trial->bound->eps, fmax(noise, SPREAD_SIGMAS * spread->sigma));
+    return fmax(UNIT_STEPS * gcmp_noise_unit(trial->bound),
+                fmax(noise, SPREAD_SIGMAS * spread->sigma));
 }

@@ -7,11 +7,17 @@
 #include "bounds/common.h"
 #include "bounds/verdict.h"
 
+double gcmp_trial_bound(const struct gcmp_trial *trial, size_t index) {
+    double bound = gcmp_bound_at(trial->bound, trial->parameters[index].layer);
+    double floor = trial->floors == NULL ? 0.0 : trial->floors[index];
+    return fmin(fmax(bound, floor), trial->bound->cap);
+}
+
 static void fill_parameter(struct gcmp_trial *trial, const struct gcmp_spread *spread,
                            size_t index) {
     struct gradcmp_parameter_report *parameter = &trial->parameters[index];
     struct gcmp_rest rest = gcmp_rest_of(parameter, spread->factor);
-    parameter->bound = gcmp_bound_at(trial->bound, parameter->layer);
+    parameter->bound = gcmp_trial_bound(trial, index);
     parameter->rel_common = isnan(trial->common) ? NAN : rest.rel;
     parameter->ratio = rest.rel / parameter->bound;
     parameter->alpha_tolerance = gcmp_alpha_tolerance(trial, spread, parameter, &rest);

@@ -9,6 +9,9 @@
 #define MAX_NOISE_REL 0.25
 #define NOISE_SHARE   0.25
 
+/* Of the two sides, where the measured floor hides a gradient. */
+#define MAX_NORM_RATIO 2.0
+
 enum { FEW_ELEMS = 16 };
 
 /* A verdict that needs no figures, or 0. */
@@ -45,6 +48,19 @@ static bool is_small_noise(const struct gcmp_trial *trial, size_t index,
     return error_rms <= NOISE_SHARE * bound * trial->layer_rms[index];
 }
 
+/* The error is inside the floor that a fit measured, and the gradient itself is hardly above that
+ * floor: nothing can be said of it. Not where it is gone, or another size, or off by a factor. */
+static bool is_drowned(const struct gcmp_trial *trial, size_t index, const struct gcmp_rest *rest,
+                       double bound) {
+    const struct gradcmp_parameter_report *parameter = &trial->parameters[index];
+    if (trial->floors == NULL || !(rest->rel > bound && rest->rel <= trial->floors[index])) {
+        return false;
+    }
+    double ratio = parameter->norm_b / parameter->norm_a;
+    return ratio > 1.0 / MAX_NORM_RATIO && ratio < MAX_NORM_RATIO &&
+           !factor_fits(parameter, rest, bound);
+}
+
 /* The limits that no bound, however wide, moves. */
 static bool is_unlike(const struct gradcmp_parameter_report *parameter,
                       const struct gcmp_rest *rest) {
@@ -60,8 +76,9 @@ enum gradcmp_verdict gcmp_verdict_within(const struct gcmp_trial *trial,
         return presence;
     }
     struct gcmp_rest rest = gcmp_rest_of(parameter, spread->factor);
-    double bound = gcmp_bound_at(trial->bound, parameter->layer);
-    if (gcmp_is_all_zero(parameter) || is_small_noise(trial, index, &rest, bound)) {
+    double bound = gcmp_trial_bound(trial, index);
+    if (gcmp_is_all_zero(parameter) || is_small_noise(trial, index, &rest, bound) ||
+        is_drowned(trial, index, &rest, bound)) {
         return GRADCMP_VERDICT_UNJUDGED;
     }
     if (!(rest.rel <= bound) || is_unlike(parameter, &rest)) {

@@ -11,6 +11,7 @@
 #include "bounds/bounds.h"
 #include "comparison.h"
 #include "diagnose.h"
+#include "fit.h"
 #include "numbering.h"
 #include "previous.h"
 
@@ -80,6 +81,10 @@ static enum gradcmp_status take_options(struct gradcmp_report *report,
         GCMP_FAIL(error, GRADCMP_ERROR_USAGE,
                   "C is %g; the bound must not shrink with depth (C >= 1)", options.C);
     }
+    if (options.fit != NULL && (options.k != 0.0 || options.C != 0.0 || options.compat_megatron)) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE,
+                  "--fit brings its own bound: it cannot go with --k, --C or --compat");
+    }
     bool failed = false;
     options.state = keep_text(report->arena, options.state, &failed);
     options.match = keep_text(report->arena, options.match, &failed);
@@ -87,6 +92,7 @@ static enum gradcmp_status take_options(struct gradcmp_report *report,
     options.map = keep_text(report->arena, options.map, &failed);
     options.previous_a = keep_text(report->arena, options.previous_a, &failed);
     options.previous_b = keep_text(report->arena, options.previous_b, &failed);
+    options.fit = keep_text(report->arena, options.fit, &failed);
     if (failed) {
         GCMP_FAIL_MEMORY(error);
     }
@@ -318,6 +324,7 @@ static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size
     GCMP_TRY(gcmp_pair_parameters(&input, comparison->report->arena, pair,
                                   &comparison->pairings[index], error));
     GCMP_TRY(check_types(pair, error));
+    GCMP_TRY(gcmp_fit_use(comparison, pair, error));
     GCMP_TRY(note_layers(comparison, pair, error));
     return note_vocab(comparison, candidate, pair, error);
 }
@@ -384,6 +391,7 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
     GCMP_TRY(gcmp_name_numbers(comparison, error));
     GCMP_TRY(gcmp_checkpoint_model(comparison->baseline.checkpoint, report->state,
                                    &comparison->baseline.model, error));
+    gcmp_fit_digest(comparison->baseline.model, report->names_sha256);
     struct gradcmp_bound *bound = &report->baseline_bound;
     gcmp_checkpoint_precision(comparison->baseline.checkpoint, comparison->baseline.model,
                               report->options.dtype, &bound->dtype, &bound->dtype_source);
@@ -411,6 +419,7 @@ static enum gradcmp_status judge(struct gcmp_comparison *comparison, struct grad
     for (size_t i = 0; i < report->pair_count; i++) {
         if (gcmp_pair_is_open(&report->pairs[i])) {
             GCMP_TRY(gcmp_judge_pair(&report->pairs[i], &report->options, report->arena, error));
+            GCMP_TRY(gcmp_fit_note_floors(comparison, &report->pairs[i], error));
         }
     }
     return GRADCMP_OK;
@@ -428,6 +437,7 @@ static enum gradcmp_status run(struct gcmp_comparison *comparison, const char *b
         comparison->errors == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
+    GCMP_TRY(gcmp_fit_load(report, error));
     GCMP_TRY(prepare(comparison, baseline, candidates, error));
     GCMP_TRY(gcmp_measure(comparison, error));
     GCMP_TRY(gcmp_apply_betas(comparison, error));

@@ -38,6 +38,7 @@ READER_OF_LAYOUT = {
     "distrib_optim.pt": "megatron_legacy",
     "in model_optim_rng.pt": "megatron_legacy",
 }
+REFUSED_LAYOUTS = {"dp_zero_gather_scatter"}
 READER_OF_TORCH = {
     "dcp": "torch_dist",
     "pt": "torch.save",
@@ -369,6 +370,65 @@ class Megatron:
             return all(row["rel_diff"] == 0 for row in other.values())
         return rows[0] == rows[1] and one["expect"] == two["expect"] == "pass"
 
+    def fits(self):
+        """Cross-validation of `gradcmp fit`: what good pairs of a family make must pass the others."""
+        families = {}
+        for case in self.readable():
+            if case["base"] and case["optimizer_format"] not in REFUSED_LAYOUTS:
+                families.setdefault(case["base"], []).append(case)
+        for name, members in families.items():
+            base = self.by_name[name]
+            good = [c for c in members if c["expect"] == "pass"]
+            bad = [c for c in members if c["expect"] != "pass"]
+            distinct = []
+            for case in good:
+                if not any(self.same_values(case, other) for other in distinct):
+                    distinct.append(case)
+            for case in distinct:
+                others = [c for c in good if not self.same_values(case, c)]
+                yield ("only " + case["name"],
+                       lambda b=base, c=case, o=others, f=bad: self.fit([b, c], o, f))
+                if len(others) > 1:
+                    yield ("all but " + case["name"],
+                           lambda b=base, c=case, o=others: self.fit([b, *o], [c], []))
+
+    def fit(self, known, good, bad):
+        """Fit to `known`; then every good one must pass, in all parameters, and no bad one."""
+        with tempfile.TemporaryDirectory() as scratch:
+            path = os.path.join(scratch, "fit.yaml")
+            run = self.program.run("fit", "--json", "-", "-o", path,
+                                   *[self.path(c) for c in known])
+            code, document, complaint = self.program.document(run)
+            if document is None:
+                return ["exit %s: %s" % (code, complaint)]
+            standings = {pair["standing"] for pair in document["pairs"]}
+            if standings == {"identical"}:
+                return [] if code == EXIT_TROUBLE and not os.path.exists(path) else ["exit %s" % code]
+            if code != EXIT_CONSISTENT:
+                return ["exit %s of good pairs: %s" % (code, pair) for pair in document["pairs"]
+                        if pair["standing"] in ("not_good", "error")]
+            wrong = ["looser than the theory"] if is_looser(document) else []
+            for case in known[1:] + good + bad:
+                wrong += ["%s: %s" % (case["name"], text)
+                          for text in self.judge_by(path, known[0], case)]
+        return wrong
+
+    def judge_by(self, fit, base, case):
+        code, document, complaint = self.program.compare(
+            self.path(base), self.path(case), options=("--fit", fit))
+        if document is None:
+            return ["exit %s: %s" % (code, complaint)]
+        candidate = document["candidates"][0]
+        if unread(candidate):
+            return unread(candidate)
+        if case["expect"] != "pass":
+            return [] if candidate["verdict"] == "inconsistent" else ["passes by the fit"]
+        off = ["%s: %s, %s of the bound" % (p["name"], p["verdict"], p["ratio"])
+               for p in candidate["parameters"] if p["verdict"] != "pass"]
+        if candidate["bound"]["rule"] != "fit":
+            off.append("judged by the rule %s" % candidate["bound"]["rule"])
+        return off if off or candidate["verdict"] == "consistent" else [candidate["verdict"]]
+
     def threads(self):
         """The same bytes of JSON for one thread and for two."""
         for case in self.by_name.values():
@@ -383,6 +443,11 @@ class Megatron:
         if runs[0].stdout != runs[1].stdout or runs[0].returncode != runs[1].returncode:
             return ["1 and 2 threads give different JSON"]
         return [] if runs[0].stdout else ["no JSON"]
+
+
+def is_looser(fit):
+    return fit["looser_than_theory"] or any(
+        row["fit_eps"] > row["theory_eps"] * (1 + NORM_TOLERANCE) for row in fit["noise"])
 
 
 def unread(candidate):
@@ -887,6 +952,7 @@ SETS = {
     "megatron_ls": lambda program, corpus: whole_corpus(program, corpus).listings(),
     "megatron_families": lambda program, corpus: whole_corpus(program, corpus).families(),
     "megatron_threads": lambda program, corpus: whole_corpus(program, corpus).threads(),
+    "fit": lambda program, corpus: whole_corpus(program, corpus).fits(),
     "torch": torch_set,
     "npu": npu_set,
     "megatron_wgrads": wgrads_set,
@@ -903,7 +969,7 @@ def shipped_sets(program, folder):
     npu_rows, dumps = (load_json(os.path.join(place, "manifest.json")) for place in (npu, wgrads))
     npu_truth, dump_truth = (load_json(os.path.join(place, "truth.json")) for place in (npu, wgrads))
     return {"against_base": samples.against_base(), "ls": samples.listings(),
-            "families": samples.families(), "threads": samples.threads(),
+            "families": samples.families(), "threads": samples.threads(), "fit": samples.fits(),
             "npu": npu_cases(program, npu, npu_rows["checkpoints"], npu_truth),
             "wgrads": Dumps(program, wgrads, dumps["dumps"], dump_truth).cases()}
 

@@ -162,12 +162,14 @@ struct gradcmp_options {
     unsigned device_index; /* with GRADCMP_DEVICE_CUDA: which one, from 0 */
     gradcmp_warn_fn warn;  /* may be NULL */
     void *warn_user;
+    const char *fit; /* file of `gradcmp fit` whose k, C and floors judge; NULL: the theory */
+    int allow_loose; /* gradcmp_fit_make: nonzero: good pairs may be beyond the theory's bound */
 };
 #define GRADCMP_OPTIONS_INIT                                                                       \
     {                                                                                              \
         sizeof(struct gradcmp_options), NULL, NULL, NULL, GRADCMP_DTYPE_NONE, 0.0, 0.0, 0.0, 0, 0, \
             -1, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, NULL, NULL, GRADCMP_DEVICE_AUTO, 0,      \
-            NULL, NULL                                                                             \
+            NULL, NULL, NULL, 0                                                                    \
     }
 
 struct gradcmp_checkpoint;
@@ -335,6 +337,41 @@ gradcmp_findings_write_text(const struct gradcmp_findings *findings,
 GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_findings_write_json(const struct gradcmp_findings *findings, gradcmp_write_fn write,
                             void *user, struct gradcmp_error *error);
+
+/* Rounding noise measured on known-good pairs: k, C and a floor of every parameter. */
+struct gradcmp_fit;
+
+/* Compare every good checkpoint with the baseline and fit k, C and floors to their noise (how is
+ * derived in bounds/fit.h). The call succeeds whatever it finds; whether there is a fit, the exit
+ * status tells. USAGE where the options bring a bound of their own. On success *out is owned by the
+ * caller (gradcmp_fit_free); *out is NULL after every failure. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_fit_make(const char *baseline, const char *const *goods, size_t good_count,
+                 const struct gradcmp_options *options, struct gradcmp_fit **out,
+                 struct gradcmp_error *error);
+
+/* Free a fit; NULL is allowed. */
+GRADCMP_API void gradcmp_fit_free(struct gradcmp_fit *fit);
+
+/* Return the exit status that a program should end with: 0 there is a fit; 1 a pair is not good; 2
+ * a pair could not be read, or all are equal to the last bit and there is nothing to measure. */
+GRADCMP_API int gradcmp_fit_exit_status(const struct gradcmp_fit *fit);
+
+/* Return why good checkpoint `index` could not be read, or NULL. */
+GRADCMP_API const struct gradcmp_error *gradcmp_fit_error(const struct gradcmp_fit *fit,
+                                                          size_t index);
+
+/* Write the fit as a table for people, as JSON (schema 1), or as the YAML file that
+ * gradcmp_options.fit takes (USAGE where there is no fit). IO when `write` fails. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_fit_write_text(const struct gradcmp_fit *fit, const struct gradcmp_text_options *text,
+                       gradcmp_write_fn write, void *user, struct gradcmp_error *error);
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_fit_write_json(const struct gradcmp_fit *fit, gradcmp_write_fn write, void *user,
+                       struct gradcmp_error *error);
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_fit_write_yaml(const struct gradcmp_fit *fit, gradcmp_write_fn write, void *user,
+                       struct gradcmp_error *error);
 
 /* What `bits`, `trace`, `metrics` or `lint` found; free it with gradcmp_evidence_free. */
 struct gradcmp_evidence;

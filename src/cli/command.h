@@ -10,9 +10,10 @@ enum {
     CLI_LS = 2,
     CLI_CHECK = 4,
     CLI_EXTRACT = 8,
+    CLI_FIT = 16,
     CLI_METRICS = 64,
     CLI_LINT = 128,
-    CLI_ALL = CLI_COMPARE | CLI_LS | CLI_CHECK | CLI_EXTRACT
+    CLI_ALL = CLI_COMPARE | CLI_LS | CLI_CHECK | CLI_EXTRACT | CLI_FIT
 };
 
 /* Exit statuses of the program. Interrupted: 128 plus the signal, 130 or 143. */
@@ -37,6 +38,7 @@ int cli_run_compare(const struct cli_settings *settings);
 int cli_run_ls(const struct cli_settings *settings);
 int cli_run_check(const struct cli_settings *settings);
 int cli_run_extract(const struct cli_settings *settings);
+int cli_run_fit(const struct cli_settings *settings);
 int cli_run_metrics(const struct cli_settings *settings);
 
 #endif

@@ -7,7 +7,7 @@ const struct cli_command cli_commands[] = {
     {"compare", CLI_COMPARE, "BASELINE CANDIDATE...",
      "Judge the gradients in each CANDIDATE checkpoint against those in BASELINE.\n"
      "Exit status: 0 consistent, 1 different, 2 trouble or undecided.\n"
-     "Other commands: ls, check, extract, metrics (gradcmp ls --help)\n",
+     "Other commands: ls, check, extract, fit, metrics (gradcmp ls --help)\n",
      "Example: a run on four tensor-parallel ranks against the same run on one\n"
      "  gradcmp --json report.json ckpt/tp1/iter_0000001 ckpt/tp4/iter_0000001\n",
      cli_run_compare},
@@ -30,6 +30,14 @@ const struct cli_command cli_commands[] = {
      "Example: the gradients alone, as binary32\n"
      "  gradcmp extract --state exp_avg --as float32 ckpt/tp4 -o grads.safetensors\n",
      cli_run_extract},
+    {"fit", CLI_FIT, "BASELINE GOOD...",
+     "Measure the rounding noise of runs known to be good, and write a bound made\n"
+     "from it to a FILE that compare --fit takes.\n"
+     "Exit status: 0 fitted, 1 a pair is not good, 2 trouble or nothing to measure.\n",
+     "Example: from two layouts that are trusted\n"
+     "  gradcmp fit -o noise.yaml ckpt/tp1 ckpt/tp2 ckpt/tp4\n"
+     "  gradcmp --fit noise.yaml ckpt/tp1 ckpt/new\n",
+     cli_run_fit},
     {"metrics", CLI_METRICS, "A B",
      "Find the first step at which the metrics of two runs differ: TensorBoard event\n"
      "files or their folder, golden values (JSON), training logs, CSV.\n"

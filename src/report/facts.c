@@ -164,6 +164,7 @@ size_t gcmp_options_listed(const struct gradcmp_options *options,
     add_real(&list, "--k", "k", options->k);
     add_real(&list, "--C", "C", options->C);
     add_real(&list, "--max-bound", "max_bound", options->max_bound);
+    add_text(&list, "--fit", "fit", options->fit);
     add_text(&list, "--compat", "compat", options->compat_megatron ? "megatron" : NULL);
     add_count(&list, "--vocab", "vocab", options->vocab != 0, options->vocab);
     add_count(&list, "--layers", "layers", options->layers != 0, options->layers);

@@ -57,7 +57,10 @@ static void write_bound(struct gcmp_emitter *json, const struct gradcmp_bound *b
     gcmp_emit_real(json, "C", bound->C);
     gcmp_emit_count(json, "L", bound->layers);
     gcmp_emit_real(json, "eps", bound->eps);
-    gcmp_emit_text(json, "rule", bound->constant ? "constant" : "depth");
+    gcmp_emit_text(json, "rule",
+                   bound->constant      ? "constant"
+                   : bound->fit != NULL ? "fit"
+                                        : "depth");
     gcmp_emit_text(json, "dtype_source", gcmp_dtype_source_key(bound->dtype_source));
     gcmp_emit_close(json);
 }

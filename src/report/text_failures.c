@@ -218,16 +218,16 @@ static void add_unjudged(struct gcmp_page *page, const struct gcmp_pair_view *vi
 static void add_table_row(struct gcmp_page *page, const struct gcmp_pair_view *view,
                           const struct gradcmp_parameter_report *parameter) {
     char error[GCMP_FIGURE_BYTES], eps[GCMP_FIGURE_BYTES], ratio[GCMP_FIGURE_BYTES],
-        alpha[GCMP_FIGURE_BYTES];
+        alpha[GCMP_FIGURE_BYTES], seen[GCMP_FIGURE_BYTES];
     double judged = gcmp_judged_rel(parameter);
     const char *verdict = gradcmp_verdict_name(parameter->verdict);
     gcmp_page_addf(page, "%4" PRId64 " ", parameter->layer);
     gcmp_page_ink(page, gcmp_verdict_ink(parameter->verdict), verdict);
     gcmp_page_pad(page, strlen(verdict), VERDICT_COLUMNS);
-    gcmp_page_addf(page, " %9s %8s %8s %9s  ", gcmp_figure_error(error, judged),
-                   gcmp_figure(eps, judged / view->pair->bound.eps),
-                   gcmp_figure(ratio, parameter->ratio),
-                   gcmp_figure_factor(alpha, parameter->alpha));
+    gcmp_page_addf(
+        page, " %9s %8s %8s %9s %8s  ", gcmp_figure_error(error, judged),
+        gcmp_figure(eps, judged / view->pair->bound.eps), gcmp_figure(ratio, parameter->ratio),
+        gcmp_figure_factor(alpha, parameter->alpha), gcmp_figure(seen, parameter->alpha_tolerance));
     gcmp_page_name(page, parameter->name);
     gcmp_page_end_line(page);
 }
@@ -235,11 +235,15 @@ static void add_table_row(struct gcmp_page *page, const struct gcmp_pair_view *v
 static void add_table(struct gcmp_page *page, const struct gcmp_pair_view *view) {
     gcmp_page_heading(page, "Every parameter");
     gcmp_page_ink(page, GCMP_INK_DIM,
-                  "   l verdict       error      eps  x bound     alpha  parameter");
+                  "   l verdict       error      eps  x bound     alpha      +/-  parameter");
     gcmp_page_end_line(page);
     for (size_t i = 0; i < view->count; i++) {
         add_table_row(page, view, view->by_layer[i]);
     }
+    gcmp_page_add(page,
+                  "+/-: alpha's tolerance, which is the smallest factor (less one) that would have "
+                  "been seen");
+    gcmp_page_end_line(page);
 }
 
 void gcmp_text_failures(struct gcmp_page *page, const struct gcmp_pair_view *view) {

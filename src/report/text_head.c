@@ -148,6 +148,10 @@ static void add_bound(struct gcmp_page *page, const struct gradcmp_bound *bound)
     gcmp_text_addf(&text, " %s at the loss", gcmp_figure(figure, bound_after(bound, 0)));
     gcmp_text_addf(&text, " ... %s at the embeddings",
                    gcmp_figure(figure, bound_after(bound, (double)bound->layers + 1.0)));
+    if (bound->fit != NULL) {
+        gcmp_text_addf(&text, "; fitted to %zu %s known to be good", bound->fit->pair_count,
+                       bound->fit->pair_count == 1 ? "pair" : "pairs");
+    }
     add_wrapped(page, "bound(l)", &text);
 }
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "gradcmp/sys/catalogue.h"
+#include "gradcmp/sys/fit.h"
 #include "gradcmp/sys/tally.h"
 
 #ifdef __cplusplus
@@ -30,6 +31,7 @@ struct gradcmp_bound {
     bool constant;   /* --compat megatron */
     enum gradcmp_dtype dtype;
     enum gradcmp_dtype_source dtype_source;
+    const struct gradcmp_fit *fit; /* --fit: where k, C and floors come from; NULL: the theory */
 };
 
 /* What explains a difference. */
@@ -159,6 +161,8 @@ struct gradcmp_report {
     const char *state;
     struct gradcmp_options options; /* strings copied into the arena */
     void *owned; /* checkpoints kept open for the catalogues; private to src/compare.c */
+    const struct gradcmp_fit *fit; /* of options.fit, in the arena; NULL: none */
+    char names_sha256[65];         /* of the baseline's parameters, each name ended by a newline */
 };
 
 /* One thing that `check` found. */

@@ -41,7 +41,7 @@ static void test_common__small_factor_on_all_is_claimed_beyond_its_tolerance(voi
     check_claimed(1.005, 1e-3);
     check_claimed(0.995, 1e-3);
     struct maker maker;
-    fill_scaled(&maker, 1.003); /* under eps / 2 = 0.0039 */
+    fill_scaled(&maker, 1.003); /* under 0.4 eps = 0.0031 */
     assert_int_equal(maker_judge(&maker), GRADCMP_OUTCOME_CONSISTENT);
     assert_true(isnan(maker.pair.common_factor));
     assert_true(isnan(maker.parameters[0].rel_common));
