@@ -947,6 +947,84 @@ def whole_corpus(program, corpus):
     return Megatron(program, folder, checkpoints, truth_of)
 
 
+def bits_document(program, *arguments):
+    result = program.run("bits", "--json", "-", *arguments)
+    return Program.document(result)
+
+
+def resume_set(program, corpus):
+    """Pairs of unbroken and resumed runs: verdict, groups, first differences, what is ignored."""
+    folder = os.path.join(corpus, "resume")
+
+    def differences(row, document):
+        found = {item["path"]: item for item in document["differences"]}
+        for wanted in row["differences"]:
+            item = found.get("/".join(map(str, wanted["path"])))
+            first = wanted.get("first", {})
+            if item is None:
+                continue  # flattened keys are not taken apart, and ranks are left out together
+            if "a_bits" in first:
+                seen = (item["a"], item["b"], item["index"], item["different_elements"])
+                right = (first["a_bits"], first["b_bits"], first["index"],
+                         wanted["differing_elements"])
+            elif "a" in first:
+                seen, right = (item["a"], item["b"]), (first["a"], first["b"])
+            else:
+                continue
+            if seen != right:
+                yield "%s: expected %s, found %s" % (item["path"], right, seen)
+
+    def pair(row):
+        code, document, complaint = bits_document(
+            program, os.path.join(folder, row["a"]), os.path.join(folder, row["b"]))
+        if document is None:
+            return [complaint]
+        wrong = list(differences(row, document))
+        groups = sorted(g["name"] for g in document["groups"] if g["verdict"] != "identical")
+        expected = EXIT_DIFFERENT if row["expect"] == "differs" else EXIT_CONSISTENT
+        for what, seen, right in (
+                ("verdict", document["verdict"], row["expect"]), ("exit", code, expected),
+                ("groups", groups, sorted(row["groups"])),
+                ("ignored", document["ignored"], sorted(row["ignored"]))):
+            if seen != right:
+                wrong.append("%s: expected %s, found %s" % (what, right, seen))
+        return wrong
+
+    for row in load_yaml(os.path.join(folder, "manifest.yaml"))["pairs"]:
+        yield row["name"], lambda row=row: pair(row)
+
+
+def bits_self_set(program, corpus):
+    """Every readable checkpoint against itself; those of one state in other layouts and forms."""
+
+    def same(path, other, verdicts):
+        code, document, complaint = bits_document(program, path, other)
+        if document is None:
+            return [complaint]
+        if code != EXIT_CONSISTENT or document["verdict"] not in verdicts:
+            return ["%s: %s" % (document["verdict"], document["summary"])]
+        return []
+
+    def itself(path):
+        if program.run("ls", path).returncode == EXIT_TROUBLE:
+            raise Skip  # not read at all
+        return same(path, path, ["identical"])
+
+    for name in ("torch", "megatron", "megatron_wgrads", "npu"):
+        folder = os.path.join(corpus, name)
+        for entry in sorted(os.listdir(folder)):
+            if os.path.isdir(os.path.join(folder, entry)) and entry != "truth":
+                path = os.path.join(folder, entry)
+                yield "%s %s" % (name, entry), lambda path=path: itself(path)
+    npu = os.path.join(corpus, "npu")
+    for row in load_yaml(os.path.join(npu, "manifest.yaml"))["checkpoints"]:
+        other = row.get("bitwise_equal_to")
+        if other and row["expect"] != "unreadable":
+            yield "npu %s %s" % (row["name"], other), lambda row=row, other=other: same(
+                os.path.join(npu, other), os.path.join(npu, row["name"]),
+                ["identical", "identical_except_layout"])
+
+
 SETS = {
     "megatron": lambda program, corpus: whole_corpus(program, corpus).against_base(),
     "megatron_ls": lambda program, corpus: whole_corpus(program, corpus).listings(),
@@ -958,6 +1036,8 @@ SETS = {
     "megatron_wgrads": wgrads_set,
     "hostile": hostile_set,
     "metrics": metrics_set,
+    "resume": resume_set,
+    "bits_self": bits_self_set,
 }
 
 

@@ -446,6 +446,33 @@ GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_evidence_write_json(const struct gradcmp_evidence *evidence, gradcmp_write_fn write,
                             void *user, struct gradcmp_error *error);
 
+/* What gradcmp_bits leaves out, and what it has in place of a twin. Start from
+ * GRADCMP_BITS_OPTIONS_INIT. */
+struct gradcmp_bits_options {
+    size_t struct_size;
+    const char *const *ignore; /* globs of paths that may differ: "args.lr", "*seed*" */
+    size_t ignore_count;
+    int no_default_ignore; /* nonzero: those of gradcmp_bits_default_ignore count too */
+    const char *hash;      /* file of fingerprints to write, or to check against; NULL: none */
+};
+#define GRADCMP_BITS_OPTIONS_INIT                                                                  \
+    { sizeof(struct gradcmp_bits_options), NULL, 0, 0, NULL }
+
+/* Name what may differ by default: globs are numbered from 0; NULL is behind the last. */
+GRADCMP_API const char *gradcmp_bits_default_ignore(size_t index);
+
+/* Compare everything that a resume restores, bit for bit: paths[0] with each other path. Where all
+ * are folders of runs with several iterations, those that both have are compared in their order.
+ * With bits->hash every checkpoint is compared with the fingerprints in that file, and one path is
+ * enough; where there is no such file, it is written from paths[0] first. A candidate that cannot
+ * be read is an error in the evidence and the call still succeeds. USAGE for too few paths; the
+ * errors of opening paths[0]; CORRUPT for a damaged file of fingerprints. On success *out is owned
+ * by the caller (gradcmp_evidence_free); *out is NULL after every failure. `bits` may be NULL. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_bits(const char *const *paths, size_t count, const struct gradcmp_options *options,
+             const struct gradcmp_bits_options *bits, struct gradcmp_evidence **out,
+             struct gradcmp_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -13,7 +13,8 @@ enum {
     CLI_FIT = 16,
     CLI_METRICS = 64,
     CLI_LINT = 128,
-    CLI_ALL = CLI_COMPARE | CLI_LS | CLI_CHECK | CLI_EXTRACT | CLI_FIT
+    CLI_BITS = 256,
+    CLI_ALL = CLI_COMPARE | CLI_LS | CLI_CHECK | CLI_EXTRACT | CLI_FIT | CLI_BITS
 };
 
 /* Exit statuses of the program. Interrupted: 128 plus the signal, 130 or 143. */
@@ -40,5 +41,6 @@ int cli_run_check(const struct cli_settings *settings);
 int cli_run_extract(const struct cli_settings *settings);
 int cli_run_fit(const struct cli_settings *settings);
 int cli_run_metrics(const struct cli_settings *settings);
+int cli_run_bits(const struct cli_settings *settings);
 
 #endif

@@ -7,7 +7,7 @@ const struct cli_command cli_commands[] = {
     {"compare", CLI_COMPARE, "BASELINE CANDIDATE...",
      "Judge the gradients in each CANDIDATE checkpoint against those in BASELINE.\n"
      "Exit status: 0 consistent, 1 different, 2 trouble or undecided.\n"
-     "Other commands: ls, check, extract, fit, metrics (gradcmp ls --help)\n",
+     "Other commands: ls, check, extract, fit, metrics, bits (gradcmp ls --help)\n",
      "Example: a run on four tensor-parallel ranks against the same run on one\n"
      "  gradcmp --json report.json ckpt/tp1/iter_0000001 ckpt/tp4/iter_0000001\n",
      cli_run_compare},
@@ -45,6 +45,14 @@ const struct cli_command cli_commands[] = {
      "Example: within the tolerances of Megatron-LM's tests, at most 15% slower\n"
      "  gradcmp metrics --mode approx --max-ratio iteration-time=1.15 golden.json run/tb\n",
      cli_run_metrics},
+    {"bits", CLI_BITS, "A B...",
+     "Compare all that a resume restores in A and each B, bit for bit: weights, states,\n"
+     "steps, generators, data position, arguments. Two runs: iteration by iteration.\n"
+     "Exit status: 0 identical, 1 different, 2 trouble. May differ (and is listed):\n"
+     "save, load, save_time, run_name, hostname, ... (gradcmp bits in README.md)\n",
+     "Example: a resumed run against the unbroken one; the learning rate may differ\n"
+     "  gradcmp bits --ignore args.lr unbroken/iter_0000200 resumed/iter_0000200\n",
+     cli_run_bits},
     {NULL, 0, NULL, NULL, NULL, NULL}};
 
 const struct cli_command *cli_command_find(const char *name) {

@@ -50,13 +50,14 @@ static bool check_first_operand(const struct cli_settings *settings) {
 
 static int run(const struct cli_command *command, int argc, char **argv, bool is_named) {
     struct cli_settings settings = {.options = GRADCMP_OPTIONS_INIT};
-    /* Room for all arguments in each: operands, and the two lists. */
+    /* Room for all arguments in each: operands, and the three lists. */
     size_t room = (size_t)argc + 1;
-    settings.operands = calloc(3 * room, sizeof *settings.operands);
+    settings.operands = calloc(4 * room, sizeof *settings.operands);
     int status = CLI_EXIT_TROUBLE;
     if (settings.operands != NULL) {
         settings.tolerances.items = settings.operands + room;
         settings.ratios.items = settings.operands + 2 * room;
+        settings.ignore.items = settings.operands + 3 * room;
     }
     if (settings.operands == NULL) {
         cli_complain("out of memory");

@@ -63,22 +63,34 @@ const struct cli_option cli_options[] = {
      "With ls --stats: SHA-256 of the values as little-endian binary32; extract: write them so."},
     {"output", 'o', CLI_TEXT, CLI_EXTRACT | CLI_FIT, FIELD(output), 0, "FILE", NULL,
      "file to write", "Write this file; it appears whole or not at all."},
-    {"json", 0, CLI_OUTPUT, CLI_COMPARE | CLI_FIT | CLI_LS | CLI_CHECK | CLI_METRICS | CLI_LINT,
-     FIELD(json), 0, "[FILE]", NULL, "JSON; none: stdout",
+    {"ignore", 0, CLI_LIST, CLI_BITS, FIELD(ignore), 0, "PATH", NULL, "may differ; a glob",
+     "Leave out what has this path (a glob such as args.lr or *seed*, of all or of its last parts; "
+     "'.' and '/' are the same); may be given several times. By default save, load, save_time, "
+     "timestamp, start_time, wall_time, elapsed, run_name, hostname, master_addr, master_port, "
+     "tensorboard_dir, wandb_save_dir, wandb_exp_name, output_dir, log_dir, logging_dir and "
+     "non_persistent_global_ckpt_dir and non_persistent_local_ckpt_dir may differ."},
+    {"no-ignore", 0, CLI_FLAG, CLI_BITS, FIELD(no_default_ignore), 1, NO_ARGUMENT,
+     "save, load: no more", "Nothing may differ by default, only what --ignore says."},
+    {"hash", 0, CLI_TEXT, CLI_BITS, FIELD(hash), 0, "FILE", NULL, "instead of a twin",
+     "Compare every checkpoint with the fingerprints in FILE, the same for any sharding; where "
+     "there is no FILE, write it from the first checkpoint."},
+    {"json", 0, CLI_OUTPUT,
+     CLI_COMPARE | CLI_FIT | CLI_LS | CLI_CHECK | CLI_METRICS | CLI_LINT | CLI_BITS, FIELD(json), 0,
+     "[FILE]", NULL, "JSON; none: stdout",
      "Write the result as JSON to FILE, or in place of the text to standard output where FILE is - "
      "or left out (at the end, before another option or before a directory)."},
-    {"top", 0, CLI_SMALL, CLI_COMPARE | CLI_FIT | CLI_CHECK | CLI_METRICS | CLI_LINT, FIELD(top), 0,
-     "N", NULL, "failures shown (20)",
+    {"top", 0, CLI_SMALL, CLI_COMPARE | CLI_FIT | CLI_CHECK | CLI_METRICS | CLI_LINT | CLI_BITS,
+     FIELD(top), 0, "N", NULL, "failures shown (20)",
      "List at most N failing parameters or findings; by default 20."},
     {"verbose", 'v', CLI_FLAG, CLI_ALL | CLI_METRICS | CLI_LINT, FIELD(verbose), 1, NO_ARGUMENT,
      "list everything", "List every parameter, every note and every setting."},
-    {"quiet", 'q', CLI_FLAG, CLI_COMPARE | CLI_FIT | CLI_CHECK | CLI_METRICS | CLI_LINT,
+    {"quiet", 'q', CLI_FLAG, CLI_COMPARE | CLI_FIT | CLI_CHECK | CLI_METRICS | CLI_LINT | CLI_BITS,
      FIELD(quiet), 1, NO_ARGUMENT, "exit status only", "Print no report; the exit status tells."},
     {"color", 0, CLI_CHOICE, CLI_ALL | CLI_METRICS | CLI_LINT, FIELD(color), 0, "WHEN",
      CHOICES("auto", "always", "never"), "auto, always, never",
      "Colours: auto (on a terminal, unless NO_COLOR is set or TERM is dumb), always, never."},
-    {"threads", 0, CLI_SMALL, CLI_COMPARE | CLI_FIT | CLI_CHECK, FIELD(options.threads), 0, "N",
-     NULL, "default: all allowed",
+    {"threads", 0, CLI_SMALL, CLI_COMPARE | CLI_FIT | CLI_CHECK | CLI_BITS, FIELD(options.threads),
+     0, "N", NULL, "default: all allowed",
      "Threads; by default as many as the CPU affinity and the cgroup's quota allow."},
     {"device", 0, CLI_DEVICE, CLI_COMPARE, FIELD(options), 0, "WHICH", NULL, "auto, cpu, cuda[:N]",
      "What adds the sums up: cpu, cuda (or cuda:N, GPU number N), or auto, which takes a GPU where "

@@ -26,6 +26,9 @@ struct cli_settings {
 
     int mode;                           /* of metrics: 0 exact, 1 approx */
     struct cli_list tolerances, ratios; /* of metrics */
+    struct cli_list ignore;             /* of bits: paths that may differ */
+    int no_default_ignore;
+    const char *hash; /* of bits: file of fingerprints; NULL: none */
 
     const char **operands; /* into argv */
     size_t operand_count;

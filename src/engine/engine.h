@@ -30,6 +30,19 @@ typedef int (*gcmp_sink_fn)(void *user, const void *elems, size_t bytes);
 typedef int (*gcmp_sides_fn)(void *user, size_t side, uint64_t first, const void *elems,
                              size_t count);
 
+/* Elements of both sides of a job, from the same stretch of the run, each in its stored type and
+ * native byte order. */
+struct gcmp_facing {
+    size_t b;       /* index into the job's b */
+    uint64_t first; /* element of the job */
+    size_t elems;
+    const void *elems_a, *elems_b;
+};
+
+/* Receive a stretch of both sides, in place of a tally. Called from several threads at once,
+ * stretches in any order. */
+typedef void (*gcmp_face_fn)(void *user, const struct gcmp_facing *facing);
+
 /* Tally `elems` elements of `a` against each of b[0 .. b_count); with b_count 0, of `a` alone (then
  * tallies[0] is written, with b = a). Types that are not floating go to the sink only: of their
  * tallies only elems is set. */
@@ -43,6 +56,9 @@ struct gcmp_job {
     gcmp_sink_fn sink;             /* of a's elements; NULL normally */
     gcmp_sides_fn sides;           /* of all sides' elements; NULL normally, and with a sink */
     void *sink_user;
+    gcmp_face_fn face; /* not NULL: sides are handed over as they are; of tallies only elems is
+                          set. Not with scale_log2 */
+    void *face_user;
 };
 
 struct gcmp_engine_options {

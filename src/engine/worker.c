@@ -182,7 +182,7 @@ void gcmp_worker_fold(const struct gcmp_worker *worker, const struct gcmp_unit *
 }
 
 static bool is_tallied(const struct gcmp_job *job, size_t side) {
-    return gcmp_dtype_is_float(gcmp_job_dtype(job, 0)) &&
+    return job->face == NULL && gcmp_dtype_is_float(gcmp_job_dtype(job, 0)) &&
            gcmp_dtype_is_float(gcmp_job_dtype(job, side));
 }
 
@@ -200,6 +200,12 @@ static void tally(const struct gcmp_worker *worker, const struct gcmp_unit *unit
         gcmp_tally_shift(&root, unit->first);
     } else {
         root.elems = unit->elems;
+    }
+    if (job->face != NULL && side > 0) {
+        struct gcmp_facing facing = {side - 1, unit->first, (size_t)unit->elems, worker->a, other};
+        gcmp_run_begin_tally(worker->run);
+        job->face(job->face_user, &facing);
+        gcmp_run_end_tally(worker->run);
     }
     gcmp_worker_fold(worker, unit, side, &root);
 }

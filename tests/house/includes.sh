@@ -13,6 +13,7 @@ src/base             base/ gradcmp/
 src/kernels          kernels/ base/ gradcmp/
 src/engine           engine/ kernels/ base/ gradcmp/
 src/report           report/ base/ gradcmp/
+src/bits             bits/ engine/ report/ formats/ unshard/ base/ gradcmp/ checkpoint.h
 formats              formats/ base/ gradcmp/
 unshard              unshard/ base/ gradcmp/
 bounds               bounds/ base/ gradcmp/

@@ -1,0 +1,275 @@
+/* Reads and writes files of fingerprints.
+ *
+ * Limit: MAX_FILE_BYTES. */
+#include "bits/hash_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+#include <xxhash.h>
+
+#include "report/json.h"
+
+enum { MAX_FILE_BYTES = 1 << 30, DIGEST_DIGITS = 32, SCHEMA = 1 };
+static const char KIND[] = "gradcmp bits fingerprints";
+
+static const char *const list_names[] = {"entries", "of_layout"};
+
+static const struct gcmp_bits_items *list_of(const struct gcmp_bits_hashes *hashes, size_t list) {
+    return list == 0 ? &hashes->items : &hashes->of_layout;
+}
+
+static void add_line(XXH3_state_t *state, const char *text) {
+    XXH3_128bits_update(state, text, strlen(text) + 1);
+}
+
+/* The checksum of all that the file says. */
+static bool checksum(const struct gcmp_bits_hashes *hashes, char out[DIGEST_DIGITS + 1]) {
+    XXH3_state_t *state = XXH3_createState();
+    if (state == NULL) {
+        return false;
+    }
+    XXH3_128bits_reset(state);
+    add_line(state, hashes->layout);
+    for (size_t list = 0; list < 2; list++) {
+        const struct gcmp_bits_items *items = list_of(hashes, list);
+        add_line(state, list_names[list]);
+        for (size_t i = 0; i < items->count; i++) {
+            const struct gcmp_bits_item *item = &items->list[i];
+            add_line(state, gcmp_bits_group_name((enum gcmp_bits_group)item->group));
+            add_line(state, item->path);
+            add_line(state, item->type);
+            XXH3_128bits_update(state, item->bytes, item->length_bytes);
+        }
+    }
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state));
+    for (size_t i = 0; i < sizeof canonical.digest; i++) {
+        snprintf(out + 2 * i, 3, "%02x", canonical.digest[i]);
+    }
+    XXH3_freeState(state);
+    return true;
+}
+
+/* --- writing --- */
+
+static int write_bytes(void *user, const char *bytes, size_t count) {
+    return fwrite(bytes, 1, count, user) == count ? 0 : 1;
+}
+
+static void emit_list(struct gcmp_emitter *json, const struct gcmp_bits_hashes *hashes,
+                      size_t list) {
+    const struct gcmp_bits_items *items = list_of(hashes, list);
+    gcmp_emit_open_array(json, list_names[list], true);
+    for (size_t i = 0; i < items->count; i++) {
+        const struct gcmp_bits_item *item = &items->list[i];
+        gcmp_emit_open_object(json, NULL, false);
+        gcmp_emit_text(json, "group", gcmp_bits_group_name((enum gcmp_bits_group)item->group));
+        gcmp_emit_text(json, "path", item->path);
+        gcmp_emit_text(json, "type", item->type);
+        gcmp_emit_text(json, "xxh3", (const char *)item->bytes);
+        gcmp_emit_close(json);
+        gcmp_out_drain(json->out);
+    }
+    gcmp_emit_close(json);
+}
+
+static enum gradcmp_status write_document(FILE *file, const struct gcmp_bits_hashes *hashes,
+                                          struct gradcmp_error *error) {
+    char own[DIGEST_DIGITS + 1];
+    struct gcmp_out out;
+    if (!checksum(hashes, own)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    gcmp_out_begin(&out, write_bytes, file);
+    struct gcmp_emitter json = {.out = &out};
+    gcmp_emit_open_object(&json, NULL, true);
+    gcmp_emit_integer(&json, "schema", SCHEMA);
+    gcmp_emit_text(&json, "kind", KIND);
+    gcmp_emit_text(&json, "version", gradcmp_version());
+    gcmp_emit_text(&json, "layout", hashes->layout);
+    emit_list(&json, hashes, 0);
+    emit_list(&json, hashes, 1);
+    gcmp_emit_text(&json, "checksum", own);
+    gcmp_emit_close(&json);
+    return gcmp_out_end(&out, error);
+}
+
+static enum gradcmp_status fail_io(const char *path, const char *what,
+                                   struct gradcmp_error *error) {
+    char reason[128];
+    const char *text = strerror_r(errno, reason, sizeof reason);
+    return gcmp_error_set(error, GRADCMP_ERROR_IO, path, GRADCMP_NO_OFFSET, "cannot %s: %s", what,
+                          text);
+}
+
+static enum gradcmp_status write_temporary(int descriptor, const char *path,
+                                           const struct gcmp_bits_hashes *hashes,
+                                           struct gradcmp_error *error) {
+    FILE *file = fdopen(descriptor, "w");
+    if (file == NULL) {
+        close(descriptor);
+        return fail_io(path, "write", error);
+    }
+    enum gradcmp_status status = write_document(file, hashes, error);
+    if (status == GRADCMP_OK && (fflush(file) != 0 || (fsync(descriptor) != 0 && errno == EIO))) {
+        status = fail_io(path, "write", error);
+    }
+    if (fclose(file) != 0 && status == GRADCMP_OK) {
+        status = fail_io(path, "write", error);
+    }
+    return status;
+}
+
+enum gradcmp_status gcmp_bits_hashes_write(const char *path, struct gcmp_bits_hashes *hashes,
+                                           struct gradcmp_error *error) {
+    size_t bytes = strlen(path) + sizeof ".XXXXXX";
+    char *temporary = malloc(bytes);
+    if (temporary == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    snprintf(temporary, bytes, "%s.XXXXXX", path);
+    int descriptor = mkstemp(temporary);
+    if (descriptor < 0) {
+        free(temporary);
+        return fail_io(path, "write", error);
+    }
+    mode_t mask = umask(0);
+    umask(mask);
+    (void)fchmod(descriptor, 0666 & ~mask);
+    enum gradcmp_status status = write_temporary(descriptor, path, hashes, error);
+    if (status == GRADCMP_OK && rename(temporary, path) != 0) {
+        status = fail_io(path, "write", error);
+    }
+    if (status != GRADCMP_OK) {
+        unlink(temporary);
+    }
+    free(temporary);
+    gcmp_error_add_path(status == GRADCMP_OK ? NULL : error, path);
+    return status;
+}
+
+/* --- reading --- */
+
+static enum gradcmp_status fail_foreign(const char *path, const char *what,
+                                        struct gradcmp_error *error) {
+    return gcmp_error_set(error, GRADCMP_ERROR_CORRUPT, path, GRADCMP_NO_OFFSET,
+                          "is no whole file of fingerprints that gradcmp bits --hash wrote: %s",
+                          what);
+}
+
+static const char *text_in(const json_t *object, const char *key) {
+    return json_string_value(json_object_get(object, key));
+}
+
+static bool find_group(const char *name, uint8_t *group) {
+    for (unsigned i = 0; name != NULL && i < GCMP_BITS_GROUPS; i++) {
+        if (strcmp(gcmp_bits_group_name((enum gcmp_bits_group)i), name) == 0) {
+            *group = (uint8_t)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum gradcmp_status take_entry(const json_t *entry, const char *path,
+                                      struct gcmp_arena *arena, struct gcmp_bits_items *out,
+                                      struct gradcmp_error *error) {
+    const char *name = text_in(entry, "path"), *type = text_in(entry, "type");
+    const char *digest = text_in(entry, "xxh3");
+    struct gcmp_bits_item item = {.kind = GCMP_BITS_VALUE};
+    if (name == NULL || type == NULL || digest == NULL || strlen(digest) != DIGEST_DIGITS ||
+        !find_group(text_in(entry, "group"), &item.group)) {
+        return fail_foreign(path, "an entry without group, path, type or fingerprint", error);
+    }
+    item.path = gcmp_arena_dup(arena, name);
+    item.type = gcmp_arena_dup(arena, type);
+    item.bytes = (const unsigned char *)gcmp_arena_dup(arena, digest);
+    item.length_bytes = DIGEST_DIGITS;
+    if (item.path == NULL || item.type == NULL || item.bytes == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return gcmp_bits_add(out, &item, error);
+}
+
+static enum gradcmp_status take_document(const json_t *root, const char *path,
+                                         struct gcmp_arena *arena, struct gcmp_bits_hashes *out,
+                                         struct gradcmp_error *error) {
+    const char *kind = text_in(root, "kind"), *layout = text_in(root, "layout");
+    const char *stated = text_in(root, "checksum");
+    char own[DIGEST_DIGITS + 1];
+    if (kind == NULL || strcmp(kind, KIND) != 0 || layout == NULL || stated == NULL ||
+        json_integer_value(json_object_get(root, "schema")) != SCHEMA) {
+        return fail_foreign(path, "kind, schema, layout or checksum", error);
+    }
+    out->layout = gcmp_arena_dup(arena, layout);
+    if (out->layout == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t list = 0; list < 2; list++) {
+        const json_t *entries = json_object_get(root, list_names[list]);
+        if (!json_is_array(entries)) {
+            return fail_foreign(path, list_names[list], error);
+        }
+        for (size_t i = 0; i < json_array_size(entries); i++) {
+            GCMP_TRY(take_entry(json_array_get(entries, i), path, arena,
+                                list == 0 ? &out->items : &out->of_layout, error));
+        }
+    }
+    if (!checksum(out, own)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return strcmp(own, stated) == 0
+               ? GRADCMP_OK
+               : fail_foreign(path, "its checksum differs: it was changed or is damaged", error);
+}
+
+static enum gradcmp_status slurp(const char *path, char **bytes, size_t *count,
+                                 struct gradcmp_error *error) {
+    struct stat info;
+    FILE *file = fopen(path, "rbe");
+    if (file == NULL) {
+        return fail_io(path, "read", error);
+    }
+    enum gradcmp_status status = GRADCMP_OK;
+    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode)) {
+        status = fail_foreign(path, "not a regular file", error);
+    } else if (info.st_size > MAX_FILE_BYTES) {
+        status = gcmp_error_set(error, GRADCMP_ERROR_LIMIT, path, GRADCMP_NO_OFFSET,
+                                "a file of fingerprints of more than 1 GiB");
+    } else {
+        *count = (size_t)info.st_size;
+        *bytes = malloc(*count + 1);
+        if (*bytes == NULL) {
+            status = gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
+                                    "out of memory");
+        } else if (fread(*bytes, 1, *count, file) != *count) {
+            status = fail_foreign(path, "it became shorter", error);
+        }
+    }
+    fclose(file);
+    return status;
+}
+
+enum gradcmp_status gcmp_bits_hashes_read(const char *path, struct gcmp_arena *arena,
+                                          struct gcmp_bits_hashes *out,
+                                          struct gradcmp_error *error) {
+    char *bytes = NULL;
+    size_t count = 0;
+    enum gradcmp_status status = slurp(path, &bytes, &count, error);
+    if (status == GRADCMP_OK) {
+        json_error_t fault;
+        json_t *root = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &fault);
+        status = root == NULL ? fail_foreign(path, "no JSON", error)
+                              : take_document(root, path, arena, out, error);
+        json_decref(root);
+    }
+    free(bytes);
+    gcmp_error_add_path(status == GRADCMP_OK ? NULL : error, path);
+    return status;
+}

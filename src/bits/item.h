@@ -1,0 +1,96 @@
+/* Items: what a resume restores, as a flat list of paths. A tensor, an array or a plain value each;
+ * dicts, lists and objects are taken apart. */
+#ifndef GCMP_BITS_ITEM_H
+#define GCMP_BITS_ITEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "gradcmp/sys/parameter.h"
+
+/* What an item belongs to; the order is that of reports. */
+enum gcmp_bits_group {
+    GCMP_BITS_MODEL,
+    GCMP_BITS_MASTER,
+    GCMP_BITS_EXP_AVG,
+    GCMP_BITS_EXP_AVG_SQ,
+    GCMP_BITS_OPT_STEP,
+    GCMP_BITS_OPT_HYPER,
+    GCMP_BITS_SCHEDULER,
+    GCMP_BITS_RNG,
+    GCMP_BITS_DATA,
+    GCMP_BITS_SCALER,
+    GCMP_BITS_ARGS,
+    GCMP_BITS_OTHER,
+    GCMP_BITS_KEYS,   /* what one side lacks */
+    GCMP_BITS_LAYOUT, /* what has no meaning across layouts, and was left out */
+    GCMP_BITS_GROUPS
+};
+
+enum gcmp_bits_kind {
+    GCMP_BITS_TENSOR, /* elements are in a file: parameter and catalogue are set */
+    GCMP_BITS_ARRAY,  /* elements are in memory, row-major, in the host's byte order */
+    GCMP_BITS_VALUE   /* bytes say all, in a form that type tells */
+};
+
+struct gcmp_bits_item {
+    const char *path; /* parts with '/' between them */
+    const char *type; /* "int", "float", "str", "list", ...; of arrays and tensors the dtype */
+    /* VALUE: the value (int: decimal digits; float: 8 bytes; others: text). ARRAY: elements. */
+    const unsigned char *bytes;
+    size_t length_bytes;
+    const struct gradcmp_parameter *parameter;
+    const struct gradcmp_catalogue *catalogue;
+    const uint64_t *shape; /* ARRAY, TENSOR */
+    const char *state;     /* of a tensor of the model or the optimizer; else NULL */
+    uint8_t ndim, elem_bytes;
+    uint8_t kind;      /* enum gcmp_bits_kind */
+    uint8_t dtype;     /* enum gradcmp_dtype; NONE: of ours only the bytes are known */
+    uint8_t group;     /* enum gcmp_bits_group */
+    bool python;       /* ARRAY: a list of Python's numbers, not a tensor */
+    bool by_rank;      /* the path names a rank */
+    bool model_layout; /* TENSOR: a box of the model's tensor, whatever the sharding */
+};
+
+/* A growing list of items; sorted by path once it is whole. */
+struct gcmp_bits_items {
+    struct gcmp_bits_item *list;
+    size_t count, capacity;
+};
+
+GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_add(struct gcmp_bits_items *items,
+                                                   const struct gcmp_bits_item *item,
+                                                   struct gradcmp_error *error);
+void gcmp_bits_sort(struct gcmp_bits_items *items);
+/* The first item whose path is not before `path`; count where there is none. */
+size_t gcmp_bits_lower(const struct gcmp_bits_items *items, const char *path);
+
+/* --- what paths mean (paths.c) --- */
+
+/* The word for a group: "exp_avg_sq". */
+const char *gcmp_bits_group_name(enum gcmp_bits_group group);
+/* The group of an item by its path, and by its state where it has one (NULL: none). */
+enum gcmp_bits_group gcmp_bits_group_of(const char *path, const char *state);
+/* True where the path names a rank ("rank_1", "shard_0.0_1.2", "mp_rank_00"): its item has no
+ * meaning where there are other ranks. */
+bool gcmp_bits_is_by_rank(const char *path);
+/* Write the path with ranks' numbers as '*'. NULL without memory. */
+char *gcmp_bits_without_ranks(struct gcmp_arena *arena, const char *path);
+/* True for settings that say how a run was laid out ("tensor_model_parallel_size"). */
+bool gcmp_bits_is_layout_setting(const char *path);
+/* True for those of them that tell another layout by themselves: sizes. */
+bool gcmp_bits_is_layout_size(const char *path);
+
+/* What may differ: the patterns by default, ended by NULL. */
+extern const char *const gcmp_bits_default_ignores[];
+/* True where a pattern (a glob) fits the path, or its last parts; '.' may stand for '/'. */
+bool gcmp_bits_ignores(const char *pattern, const char *path);
+
+/* Add a value as a person reads it: 4, 0.0003, "cosine", None, or its bytes in hex. */
+void gcmp_bits_show(struct gcmp_text *text, const struct gcmp_bits_item *item);
+
+#endif

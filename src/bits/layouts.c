@@ -1,0 +1,276 @@
+/* Checkpoints of different layouts: what tells them apart, what all ranks have alike, and
+ * parameters in their unsharded form. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "bits/match.h"
+
+/* --- telling --- */
+
+static bool differ(uint32_t a, uint32_t b) {
+    return a != 0 && b != 0 && a != b;
+}
+
+static bool parallel_differs(const struct gradcmp_parallel *a, const struct gradcmp_parallel *b) {
+    return differ(a->tp, b->tp) || differ(a->pp, b->pp) || differ(a->vp, b->vp) ||
+           differ(a->dp, b->dp) || differ(a->cp, b->cp) || differ(a->ep, b->ep) ||
+           differ(a->etp, b->etp) || differ(a->world, b->world);
+}
+
+static bool names_differ(const char *a, const char *b) {
+    return a != b && (a == NULL || b == NULL || strcmp(a, b) != 0);
+}
+
+/* A setting that counts ranks and that both sides have, with other values. */
+static bool settings_differ(const struct gcmp_bits_items *a, const struct gcmp_bits_items *b) {
+    for (size_t i = 0; i < a->count; i++) {
+        const struct gcmp_bits_item *x = &a->list[i];
+        if (x->kind != GCMP_BITS_VALUE || strcmp(x->type, "int") != 0 ||
+            !gcmp_bits_is_layout_size(x->path)) {
+            continue;
+        }
+        size_t at = gcmp_bits_lower(b, x->path);
+        const struct gcmp_bits_item *y = at < b->count ? &b->list[at] : NULL;
+        if (y != NULL && strcmp(y->path, x->path) == 0 && strcmp(y->type, "int") == 0 &&
+            (y->length_bytes != x->length_bytes ||
+             memcmp(y->bytes, x->bytes, x->length_bytes) != 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void gcmp_bits_compare_layouts(struct gcmp_bits_match *match) {
+    const struct gradcmp_catalogue *a = gcmp_bits_side_catalogue(match->a);
+    const struct gradcmp_catalogue *b = gcmp_bits_side_catalogue(match->b);
+    match->layouts_differ = settings_differ(&match->a->items, &match->b->items);
+    if (a != NULL && b != NULL) {
+        match->formats_differ =
+            a->format != b->format || names_differ(a->layout_name, b->layout_name);
+        match->layouts_differ = match->layouts_differ || match->formats_differ ||
+                                parallel_differs(&a->parallel, &b->parallel);
+    }
+}
+
+/* --- what ranks have alike --- */
+
+static bool same_item(const struct gcmp_bits_item *a, const struct gcmp_bits_item *b) {
+    return a->kind == b->kind && a->kind != GCMP_BITS_TENSOR && strcmp(a->type, b->type) == 0 &&
+           a->ndim == b->ndim && a->length_bytes == b->length_bytes &&
+           (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0) &&
+           memcmp(a->bytes, b->bytes, a->length_bytes) == 0;
+}
+
+/* Items of one path without ranks: one where they are the same, else all. */
+static enum gradcmp_status reduce_run(struct gcmp_bits_match *match, size_t side,
+                                      const struct gcmp_bits_item *run, size_t count,
+                                      struct gradcmp_error *error) {
+    bool alike = true;
+    for (size_t i = 1; i < count && alike; i++) {
+        alike = same_item(&run[0], &run[i]);
+    }
+    if (alike) {
+        return gcmp_bits_add(&match->reduced[side], &run[0], error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        GCMP_TRY(gcmp_bits_add(&match->ranked[side], &run[i], error));
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status without_ranks(struct gcmp_bits_match *match, size_t side,
+                                         struct gcmp_bits_items *out, struct gradcmp_error *error) {
+    const struct gcmp_bits_items *items = side == 0 ? &match->a->items : &match->b->items;
+    for (size_t i = 0; i < items->count; i++) {
+        struct gcmp_bits_item item = items->list[i];
+        bool is_parameter = item.state != NULL && !item.model_layout;
+        if (item.by_rank && item.state == NULL) {
+            item.path = gcmp_bits_without_ranks(match->arena, item.path);
+            if (item.path == NULL) {
+                GCMP_FAIL_MEMORY(error);
+            }
+        }
+        if (!is_parameter || !gcmp_bits_by_model(match, &item)) {
+            GCMP_TRY(gcmp_bits_add(out, &item, error));
+        }
+    }
+    gcmp_bits_sort(out);
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_bits_reduce(struct gcmp_bits_match *match, size_t side,
+                                     struct gradcmp_error *error) {
+    struct gcmp_bits_items all = {0};
+    enum gradcmp_status status = without_ranks(match, side, &all, error);
+    for (size_t first = 0, end; first < all.count && status == GRADCMP_OK; first = end) {
+        end = first + 1;
+        while (end < all.count && strcmp(all.list[end].path, all.list[first].path) == 0) {
+            end++;
+        }
+        status = reduce_run(match, side, &all.list[first], end - first, error);
+    }
+    free(all.list);
+    return status;
+}
+
+/* --- unsharded parameters --- */
+
+/* True where the other side stores an item of that path in the same shape, as boxes of the model's
+ * tensor. */
+static bool is_stored_alike(const struct gcmp_bits_item *item,
+                            const struct gcmp_bits_items *others) {
+    size_t at = gcmp_bits_lower(others, item->path);
+    const struct gcmp_bits_item *other = at < others->count ? &others->list[at] : NULL;
+    return other != NULL && strcmp(other->path, item->path) == 0 && other->model_layout &&
+           item->model_layout && other->ndim == item->ndim &&
+           (item->ndim == 0 ||
+            memcmp(other->shape, item->shape, item->ndim * sizeof *item->shape) == 0);
+}
+
+/* True where a state of a side has tensors that the other does not store alike. */
+static bool needs_model(const struct gcmp_bits_side *side, const struct gcmp_bits_side *other,
+                        const char *state) {
+    for (size_t i = 0; i < side->items.count; i++) {
+        const struct gcmp_bits_item *item = &side->items.list[i];
+        if (item->state != NULL && strcmp(item->state, state) == 0 &&
+            !is_stored_alike(item, &other->items)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_state(const struct gcmp_bits_side *side, const char *state) {
+    return side->checkpoint != NULL && gcmp_checkpoint_has_state(side->checkpoint, state);
+}
+
+bool gcmp_bits_by_model(const struct gcmp_bits_match *match, const struct gcmp_bits_item *item) {
+    for (size_t i = 0; item->state != NULL && i < match->state_count; i++) {
+        if (strcmp(match->states[i], item->state) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Note the states of a side that are compared unsharded: those that both have as parameters, and
+ * that are not stored alike. */
+static enum gradcmp_status find_states(struct gcmp_bits_match *match, struct gradcmp_error *error) {
+    const struct gradcmp_checkpoint *a = match->a->checkpoint;
+    size_t count = a == NULL ? 0 : a->state_count;
+    match->states = gcmp_arena_alloc(match->arena, count, sizeof *match->states);
+    if (match->states == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *state = a->states[i];
+        if (has_state(match->b, state) &&
+            (needs_model(match->a, match->b, state) || needs_model(match->b, match->a, state))) {
+            match->states[match->state_count++] = state;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* The item of an unsharded parameter. */
+static struct gcmp_bits_item *item_of(struct gcmp_bits_match *match,
+                                      const struct gcmp_bits_side *side,
+                                      const struct gradcmp_parameter *parameter) {
+    struct gcmp_bits_item *item = gcmp_arena_alloc(match->arena, 1, sizeof *item);
+    if (item == NULL) {
+        return NULL;
+    }
+    bool is_weight = strcmp(parameter->state, "param") == 0;
+    item->kind = GCMP_BITS_TENSOR;
+    item->path = is_weight ? parameter->name
+                           : gcmp_arena_format(match->arena, "optimizer.state.%s.%s",
+                                               parameter->state, parameter->name);
+    item->type = gradcmp_dtype_name((enum gradcmp_dtype)parameter->dtype);
+    item->parameter = parameter;
+    item->catalogue = gcmp_bits_side_catalogue(side);
+    item->shape = parameter->shape;
+    item->state = parameter->state;
+    item->ndim = parameter->ndim;
+    item->dtype = parameter->dtype;
+    item->elem_bytes = (uint8_t)gcmp_dtype_bytes((enum gradcmp_dtype)parameter->dtype);
+    item->group = (uint8_t)gcmp_bits_group_of(parameter->name, parameter->state);
+    return item->path == NULL ? NULL : item;
+}
+
+/* The vocabulary is padded to what divides among ranks: rows that one side lacks are padding. */
+static bool is_padded(const struct gradcmp_parameter *a, const struct gradcmp_parameter *b) {
+    return a->vocab_rows && b->vocab_rows && a->ndim == b->ndim && a->ndim > 0 &&
+           a->dtype == b->dtype && a->shape[0] != b->shape[0] &&
+           memcmp(a->shape + 1, b->shape + 1, (a->ndim - 1U) * sizeof *a->shape) == 0;
+}
+
+static enum gradcmp_status pair_padded(struct gcmp_bits_match *match, struct gcmp_bits_item *x,
+                                       struct gcmp_bits_item *y, struct gradcmp_error *error) {
+    const struct gradcmp_parameter *a = x->parameter, *b = y->parameter;
+    uint64_t rows = a->shape[0] < b->shape[0] ? a->shape[0] : b->shape[0];
+    struct gcmp_bits_difference *difference = gcmp_arena_alloc(match->arena, 1, sizeof *difference);
+    if (difference == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    difference->shape = rows == a->shape[0] ? a->shape : b->shape;
+    difference->ndim = a->ndim;
+    difference->elem_bytes = x->elem_bytes;
+    struct gcmp_bits_entry entry = {.path = x->path,
+                                    .a = x,
+                                    .b = y,
+                                    .group = x->group,
+                                    .difference = difference,
+                                    .elems = a->elem_count / a->shape[0] * rows};
+    GCMP_TRY(gcmp_bits_add_entry(match, &entry, error));
+    struct gcmp_bits_entry padding = {.path =
+                                          gcmp_arena_format(match->arena, "%s/<padding>", x->path),
+                                      .a = x,
+                                      .b = y,
+                                      .group = GCMP_BITS_LAYOUT,
+                                      .how = GCMP_BITS_LEFT_OUT};
+    return padding.path == NULL ? gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL,
+                                                 GRADCMP_NO_OFFSET, "out of memory")
+                                : gcmp_bits_add_entry(match, &padding, error);
+}
+
+static enum gradcmp_status pair_parameters(struct gcmp_bits_match *match,
+                                           const struct gradcmp_parameter *a,
+                                           const struct gradcmp_parameter *b,
+                                           struct gradcmp_error *error) {
+    struct gcmp_bits_item *x = a == NULL ? NULL : item_of(match, match->a, a);
+    struct gcmp_bits_item *y = b == NULL ? NULL : item_of(match, match->b, b);
+    if ((a != NULL && x == NULL) || (b != NULL && y == NULL)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    if (x == NULL || y == NULL) {
+        return gcmp_bits_lone(match, x == NULL ? y : x, x == NULL ? 0 : 1, error);
+    }
+    return is_padded(a, b) ? pair_padded(match, x, y, error) : gcmp_bits_pair(match, x, y, error);
+}
+
+static enum gradcmp_status pair_state(struct gcmp_bits_match *match, const char *state,
+                                      struct gradcmp_error *error) {
+    const struct gradcmp_model *a, *b;
+    GCMP_TRY(gcmp_checkpoint_model(match->a->checkpoint, state, &a, error));
+    GCMP_TRY(gcmp_checkpoint_model(match->b->checkpoint, state, &b, error));
+    size_t i = 0, j = 0;
+    while (i < a->count || j < b->count) {
+        const struct gradcmp_parameter *x = i < a->count ? &a->parameters[i] : NULL;
+        const struct gradcmp_parameter *y = j < b->count ? &b->parameters[j] : NULL;
+        int order = x == NULL ? 1 : y == NULL ? -1 : strcmp(x->name, y->name);
+        GCMP_TRY(pair_parameters(match, order <= 0 ? x : NULL, order >= 0 ? y : NULL, error));
+        i += order <= 0;
+        j += order >= 0;
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_bits_pair_models(struct gcmp_bits_match *match,
+                                          struct gradcmp_error *error) {
+    GCMP_TRY(find_states(match, error));
+    for (size_t i = 0; i < match->state_count; i++) {
+        GCMP_TRY(pair_state(match, match->states[i], error));
+    }
+    return GRADCMP_OK;
+}

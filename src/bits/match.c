@@ -1,0 +1,310 @@
+/* Pairing by paths. */
+#include "bits/match.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+bool gcmp_bits_is_ignored(const struct gcmp_bits_options *options,
+                          const struct gcmp_bits_item *item) {
+    for (size_t i = 0; i < options->ignore_count; i++) {
+        if (gcmp_bits_ignores(options->ignores[i], item->path)) {
+            return true;
+        }
+    }
+    bool by_default = !options->no_default_ignores && item->kind == GCMP_BITS_VALUE;
+    for (size_t i = 0; by_default && gcmp_bits_default_ignores[i] != NULL; i++) {
+        if (gcmp_bits_ignores(gcmp_bits_default_ignores[i], item->path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Room for one more in a malloced array. */
+static bool grow(void *array, size_t count, size_t *capacity, size_t item_bytes) {
+    if (count < *capacity) {
+        return true;
+    }
+    size_t more = *capacity == 0 ? 64 : *capacity + *capacity / 2;
+    void *old;
+    memcpy(&old, array, sizeof old);
+    void *moved = reallocarray(old, more, item_bytes);
+    if (moved == NULL) {
+        return false;
+    }
+    memcpy(array, &moved, sizeof moved);
+    *capacity = more;
+    return true;
+}
+
+enum gradcmp_status gcmp_bits_add_entry(struct gcmp_bits_match *match,
+                                        const struct gcmp_bits_entry *entry,
+                                        struct gradcmp_error *error) {
+    if (!grow(&match->entries, match->count, &match->capacity, sizeof *entry)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    match->entries[match->count++] = *entry;
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status add_ignored(struct gcmp_bits_match *match, const char *path,
+                                       struct gradcmp_error *error) {
+    if (!grow(&match->ignored, match->ignored_count, &match->ignored_capacity, sizeof path)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    match->ignored[match->ignored_count] = gcmp_arena_dup(match->arena, path);
+    if (match->ignored[match->ignored_count++] == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
+/* --- two items --- */
+
+static bool same_shape(const struct gcmp_bits_item *a, const struct gcmp_bits_item *b) {
+    return a->ndim == b->ndim &&
+           (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
+}
+
+static enum gcmp_bits_how compare_forms(const struct gcmp_bits_item *a,
+                                        const struct gcmp_bits_item *b) {
+    bool value = a->kind == GCMP_BITS_VALUE;
+    if (value != (b->kind == GCMP_BITS_VALUE) || strcmp(a->type, b->type) != 0) {
+        return GCMP_BITS_BY_TYPE;
+    }
+    if (value) {
+        return a->length_bytes == b->length_bytes &&
+                       memcmp(a->bytes, b->bytes, a->length_bytes) == 0
+                   ? GCMP_BITS_SAME
+                   : GCMP_BITS_BY_VALUE;
+    }
+    return same_shape(a, b) ? GCMP_BITS_SAME : GCMP_BITS_BY_SHAPE;
+}
+
+static struct gcmp_bits_difference *begin_difference(struct gcmp_bits_match *match,
+                                                     const struct gcmp_bits_item *item) {
+    struct gcmp_bits_difference *difference = gcmp_arena_alloc(match->arena, 1, sizeof *difference);
+    if (difference != NULL) {
+        difference->shape = item->kind == GCMP_BITS_TENSOR ? item->parameter->shape : item->shape;
+        difference->ndim = item->ndim;
+        difference->elem_bytes = item->elem_bytes;
+    }
+    return difference;
+}
+
+/* An array in memory against a tensor in a file: the tensor is read. Only small ones, and those of
+ * compressed objects, are in memory. */
+static enum gradcmp_status bring_together(struct gcmp_bits_match *match,
+                                          const struct gcmp_bits_item **item,
+                                          struct gradcmp_error *error) {
+    if ((*item)->kind == GCMP_BITS_ARRAY) {
+        return GRADCMP_OK;
+    }
+    struct gcmp_bits_item *copy = gcmp_arena_alloc(match->arena, 1, sizeof *copy);
+    if (copy == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    *copy = **item;
+    *item = copy;
+    return gcmp_bits_fetch(match->arena, copy, error);
+}
+
+static enum gradcmp_status compare_elements(struct gcmp_bits_match *match,
+                                            struct gcmp_bits_entry *entry,
+                                            struct gradcmp_error *error) {
+    entry->difference = begin_difference(match, entry->a);
+    if (entry->difference == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    if (entry->a->kind == GCMP_BITS_TENSOR && entry->b->kind == GCMP_BITS_TENSOR) {
+        entry->elems = entry->a->parameter->elem_count;
+        return GRADCMP_OK; /* the engine's */
+    }
+    GCMP_TRY(bring_together(match, &entry->a, error));
+    GCMP_TRY(bring_together(match, &entry->b, error));
+    if (entry->a->length_bytes != entry->b->length_bytes) {
+        entry->how = GCMP_BITS_BY_SHAPE;
+        return GRADCMP_OK;
+    }
+    entry->elems = entry->a->length_bytes / entry->a->elem_bytes;
+    gcmp_bits_compare(entry->difference, 0, (size_t)entry->elems, entry->a->bytes, entry->b->bytes);
+    entry->how = entry->difference->different > 0 ? GCMP_BITS_BY_VALUE : GCMP_BITS_SAME;
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_bits_pair(struct gcmp_bits_match *match, const struct gcmp_bits_item *a,
+                                   const struct gcmp_bits_item *b, struct gradcmp_error *error) {
+    struct gcmp_bits_entry entry = {
+        .path = a->path, .a = a, .b = b, .group = a->group, .how = (uint8_t)compare_forms(a, b)};
+    if (entry.how == GCMP_BITS_SAME && a->kind != GCMP_BITS_VALUE) {
+        if (gcmp_bits_is_ignored(match->options, a)) {
+            return add_ignored(match, a->path, error);
+        }
+        GCMP_TRY(compare_elements(match, &entry, error));
+    }
+    if (entry.how != GCMP_BITS_SAME && gcmp_bits_is_ignored(match->options, a)) {
+        return add_ignored(match, a->path, error);
+    }
+    bool has_no_meaning = match->layouts_differ && a->kind != GCMP_BITS_TENSOR &&
+                          (a->group == GCMP_BITS_RNG || gcmp_bits_is_layout_setting(a->path));
+    if (entry.how != GCMP_BITS_SAME && has_no_meaning) {
+        entry.group = GCMP_BITS_LAYOUT;
+    }
+    return gcmp_bits_add_entry(match, &entry, error);
+}
+
+/* --- what one side lacks --- */
+
+/* The list in which a side's items are looked up. */
+static const struct gcmp_bits_items *items_of(const struct gcmp_bits_match *match, size_t side) {
+    const struct gcmp_bits_side *whole = side == 0 ? match->a : match->b;
+    return match->layouts_differ ? &match->reduced[side] : &whole->items;
+}
+
+/* True where a list has the path, or anything below it. */
+static bool has_below(const struct gcmp_bits_items *items, const char *path, size_t bytes,
+                      struct gcmp_text *room) {
+    gcmp_text_clear(room);
+    gcmp_text_add_bytes(room, path, bytes);
+    if (room->failed) {
+        return true;
+    }
+    size_t at = gcmp_bits_lower(items, room->bytes);
+    if (at < items->count && strcmp(items->list[at].path, room->bytes) == 0) {
+        return true;
+    }
+    gcmp_text_add(room, "/");
+    at = room->failed ? 0 : gcmp_bits_lower(items, room->bytes);
+    return at < items->count && strncmp(items->list[at].path, room->bytes, bytes + 1) == 0;
+}
+
+/* The shortest beginning of a path that a list lacks altogether. */
+static char *topmost(struct gcmp_bits_match *match, const struct gcmp_bits_items *items,
+                     const char *path) {
+    struct gcmp_text room = GCMP_TEXT_INIT;
+    const char *slash = strchr(path, '/');
+    while (slash != NULL && has_below(items, path, (size_t)(slash - path), &room)) {
+        slash = strchr(slash + 1, '/');
+    }
+    gcmp_text_free(&room);
+    return gcmp_arena_text(match->arena, path,
+                           slash == NULL ? strlen(path) : (size_t)(slash - path));
+}
+
+/* True where the other side has the path for each rank, differently. */
+static bool is_ranked(const struct gcmp_bits_match *match, const char *path, size_t side) {
+    const struct gcmp_bits_items *ranked = &match->ranked[side];
+    size_t at = gcmp_bits_lower(ranked, path);
+    return at < ranked->count && strcmp(ranked->list[at].path, path) == 0;
+}
+
+/* True where a side has generators at all: else they were lost, whatever the layout. */
+static bool has_generators(const struct gcmp_bits_match *match, size_t side) {
+    const struct gcmp_bits_items *items = side == 0 ? &match->a->items : &match->b->items;
+    for (size_t i = 0; i < items->count; i++) {
+        if (items->list[i].group == GCMP_BITS_RNG) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum gradcmp_status gcmp_bits_lone(struct gcmp_bits_match *match, const struct gcmp_bits_item *item,
+                                   size_t lacking, struct gradcmp_error *error) {
+    if (gcmp_bits_is_ignored(match->options, item)) {
+        return add_ignored(match, item->path, error);
+    }
+    struct gcmp_bits_entry entry = {.group = GCMP_BITS_KEYS,
+                                    .how = lacking == 0 ? GCMP_BITS_MISSING_IN_A
+                                                        : GCMP_BITS_MISSING_IN_B};
+    *(lacking == 0 ? &entry.b : &entry.a) = item;
+    if (match->layouts_differ && item->state == NULL &&
+        (is_ranked(match, item->path, lacking) || match->formats_differ ||
+         (item->group == GCMP_BITS_RNG && item->by_rank && has_generators(match, lacking)))) {
+        entry.group = GCMP_BITS_LAYOUT;
+        entry.how = GCMP_BITS_LEFT_OUT;
+    }
+    entry.path = topmost(match, items_of(match, lacking), item->path);
+    if (entry.path == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    const char *last = match->last_missing[lacking];
+    if (last != NULL && strcmp(last, entry.path) == 0) {
+        return GRADCMP_OK;
+    }
+    match->last_missing[lacking] = entry.path;
+    return gcmp_bits_add_entry(match, &entry, error);
+}
+
+/* --- the lists --- */
+
+enum gradcmp_status gcmp_bits_merge_lists(struct gcmp_bits_match *match,
+                                          struct gradcmp_error *error) {
+    const struct gcmp_bits_items *a = items_of(match, 0), *b = items_of(match, 1);
+    size_t i = 0, j = 0;
+    while (i < a->count || j < b->count) {
+        const struct gcmp_bits_item *x = i < a->count ? &a->list[i] : NULL;
+        const struct gcmp_bits_item *y = j < b->count ? &b->list[j] : NULL;
+        int order = x == NULL ? 1 : y == NULL ? -1 : strcmp(x->path, y->path);
+        i += order <= 0;
+        j += order >= 0;
+        bool skip_x = order <= 0 && gcmp_bits_by_model(match, x);
+        bool skip_y = order >= 0 && gcmp_bits_by_model(match, y);
+        if (order == 0 && !skip_x && !skip_y) {
+            GCMP_TRY(gcmp_bits_pair(match, x, y, error));
+        } else {
+            if (order <= 0 && !skip_x) {
+                GCMP_TRY(gcmp_bits_lone(match, x, 1, error));
+            }
+            if (order >= 0 && !skip_y) {
+                GCMP_TRY(gcmp_bits_lone(match, y, 0, error));
+            }
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* What ranks have each for themselves is named once a path. */
+static enum gradcmp_status leave_out(struct gcmp_bits_match *match, size_t side,
+                                     struct gradcmp_error *error) {
+    const struct gcmp_bits_items *ranked = &match->ranked[side];
+    for (size_t i = 0; i < ranked->count; i++) {
+        const struct gcmp_bits_item *item = &ranked->list[i];
+        bool is_first = i == 0 || strcmp(ranked->list[i - 1].path, item->path) != 0;
+        if (!is_first || gcmp_bits_is_ignored(match->options, item) ||
+            (side == 1 && is_ranked(match, item->path, 0))) {
+            continue;
+        }
+        struct gcmp_bits_entry entry = {
+            .path = item->path, .group = GCMP_BITS_LAYOUT, .how = GCMP_BITS_LEFT_OUT};
+        *(side == 0 ? &entry.a : &entry.b) = item;
+        GCMP_TRY(gcmp_bits_add_entry(match, &entry, error));
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_bits_match(struct gcmp_bits_match *match, struct gradcmp_error *error) {
+    gcmp_bits_compare_layouts(match);
+    if (match->layouts_differ) {
+        GCMP_TRY(gcmp_bits_pair_models(match, error));
+    }
+    for (size_t side = 0; match->layouts_differ && side < 2; side++) {
+        GCMP_TRY(gcmp_bits_reduce(match, side, error));
+    }
+    GCMP_TRY(gcmp_bits_merge_lists(match, error));
+    for (size_t side = 0; match->layouts_differ && side < 2; side++) {
+        GCMP_TRY(leave_out(match, side, error));
+    }
+    return GRADCMP_OK;
+}
+
+void gcmp_bits_match_free(struct gcmp_bits_match *match) {
+    for (size_t side = 0; side < 2; side++) {
+        free(match->reduced[side].list);
+        free(match->ranked[side].list);
+    }
+    free(match->entries);
+    free(match->ignored);
+}

@@ -1,0 +1,101 @@
+/* Two sides, item by item: what belongs together, what is left out, and how each pair came out. */
+#ifndef GCMP_BITS_MATCH_H
+#define GCMP_BITS_MATCH_H
+
+#include "bits/difference.h"
+#include "bits/side.h"
+
+/* How two items differ. */
+enum gcmp_bits_how {
+    GCMP_BITS_SAME = 0,
+    GCMP_BITS_BY_VALUE,
+    GCMP_BITS_BY_TYPE,
+    GCMP_BITS_BY_SHAPE,
+    GCMP_BITS_MISSING_IN_A,
+    GCMP_BITS_MISSING_IN_B,
+    GCMP_BITS_BY_COPY_A, /* copies of a tensor within one side are not the same */
+    GCMP_BITS_BY_COPY_B,
+    GCMP_BITS_LEFT_OUT /* no meaning across layouts */
+};
+
+/* Two items that belong together, or one alone. */
+struct gcmp_bits_entry {
+    const char *path;
+    const struct gcmp_bits_item *a, *b;      /* NULL: that side lacks it */
+    struct gcmp_bits_difference *difference; /* of elements; NULL: there are none */
+    uint64_t elems;     /* elements compared, of tensors: common rows may be fewer than all */
+    uint8_t group, how; /* enum gcmp_bits_group, enum gcmp_bits_how */
+};
+
+struct gcmp_bits_options {
+    const char *const *ignores;
+    size_t ignore_count;
+    bool no_default_ignores;
+};
+
+/* One pair of checkpoints. */
+struct gcmp_bits_match {
+    struct gcmp_arena *arena;
+    struct gcmp_bits_side *a, *b;
+    const struct gcmp_bits_options *options;
+    bool layouts_differ;
+    bool formats_differ; /* objects are kept in other places, so only parameters can be missed */
+    const char **states; /* compared in unsharded form, in the arena */
+    size_t state_count;
+    struct gcmp_bits_items
+        reduced[2]; /* of a and b, where layouts differ: what is common to ranks */
+    struct gcmp_bits_items ranked[2]; /* and what ranks have each for themselves */
+    struct gcmp_bits_entry *entries;
+    size_t count, capacity;
+    const char **ignored; /* paths that differ and may */
+    size_t ignored_count, ignored_capacity;
+    const char *last_missing[2]; /* the part that a side lacks and that was told last */
+};
+
+/* Find what belongs together; values and arrays in memory are compared at once, tensors become
+ * entries with a zeroed difference for the engine to fill. match->arena, a, b and options are set;
+ * gcmp_bits_match_free in any case. Errors: of unsharding, where layouts differ; IO, MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_match(struct gcmp_bits_match *match,
+                                                     struct gradcmp_error *error);
+void gcmp_bits_match_free(struct gcmp_bits_match *match);
+
+/* True where an item may differ. */
+bool gcmp_bits_is_ignored(const struct gcmp_bits_options *options,
+                          const struct gcmp_bits_item *item);
+
+/* --- parts --- */
+
+/* Tell whether two checkpoints were written by different layouts of ranks. */
+void gcmp_bits_compare_layouts(struct gcmp_bits_match *match);
+
+/* Split a side's items into what all ranks have alike and what they have each for themselves. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_reduce(struct gcmp_bits_match *match, size_t side,
+                                                      struct gradcmp_error *error);
+
+/* Go through the lists of both sides: pairs, and what one of them lacks. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_merge_lists(struct gcmp_bits_match *match,
+                                                           struct gradcmp_error *error);
+
+/* Add an entry; its path lives as long as the match. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_add_entry(struct gcmp_bits_match *match,
+                                                         const struct gcmp_bits_entry *entry,
+                                                         struct gradcmp_error *error);
+
+/* Compare two items of one path: adds an entry. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_pair(struct gcmp_bits_match *match,
+                                                    const struct gcmp_bits_item *a,
+                                                    const struct gcmp_bits_item *b,
+                                                    struct gradcmp_error *error);
+/* An item that the other side (0: a lacks it) lacks. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_lone(struct gcmp_bits_match *match,
+                                                    const struct gcmp_bits_item *item,
+                                                    size_t lacking, struct gradcmp_error *error);
+
+/* Pair the parameters of both sides in their unsharded form, state by state: those that are not
+ * stored alike. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_pair_models(struct gcmp_bits_match *match,
+                                                           struct gradcmp_error *error);
+/* True where an item's state is compared in unsharded form. */
+bool gcmp_bits_by_model(const struct gcmp_bits_match *match, const struct gcmp_bits_item *item);
+
+#endif

@@ -1,0 +1,144 @@
+/* Nodes as text. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bits/walk.h"
+
+/* Keys and members of sets are numbers, texts and tuples of these. What is shared is written each
+ * time, so the length has a limit too. */
+enum { MAX_DEPTH = 12, MAX_TEXT_BYTES = 64 << 20 };
+
+const char *gcmp_bits_class_name(struct gcmp_arena *arena, const struct gcmp_node *global) {
+    static const struct {
+        const char *old, *new;
+    } modules[] = {
+        {"__builtin__ ", "builtins "}, {"copy_reg ", "copyreg "}, {"numpy.core.", "numpy._core."}};
+    const char *name = gcmp_node_global(global);
+    char *out = NULL;
+    for (size_t i = 0; name != NULL && i < sizeof modules / sizeof modules[0] && out == NULL; i++) {
+        size_t bytes = strlen(modules[i].old);
+        if (strncmp(name, modules[i].old, bytes) == 0) {
+            out = gcmp_arena_format(arena, "%s%s", modules[i].new, name + bytes);
+        }
+    }
+    out = out == NULL ? gcmp_arena_dup(arena, name == NULL ? "unknown" : name) : out;
+    char *space = out == NULL ? NULL : strchr(out, ' ');
+    if (space != NULL) {
+        *space = '.';
+    }
+    return out;
+}
+
+static bool add_text(struct gcmp_text *text, const struct gcmp_node *node, int depth);
+
+static int compare_texts(const void *left, const void *right) {
+    const struct gcmp_text *a = left, *b = right;
+    size_t least = a->length_bytes < b->length_bytes ? a->length_bytes : b->length_bytes;
+    int order = least == 0 ? 0 : memcmp(a->bytes, b->bytes, least);
+    return order != 0 ? order
+                      : (a->length_bytes > b->length_bytes) - (a->length_bytes < b->length_bytes);
+}
+
+/* Members of a set have no order: sorted by their text. */
+static bool add_sorted(struct gcmp_text *text, const struct gcmp_node *set, int depth) {
+    size_t count = gcmp_node_count(set);
+    struct gcmp_text *members = calloc(count + 1, sizeof *members);
+    bool ok = members != NULL;
+    size_t total = 0;
+    for (size_t i = 0; ok && i < count; i++) {
+        ok = add_text(&members[i], gcmp_node_item(set, i), depth - 1) && !members[i].failed;
+        total += members[i].length_bytes;
+        ok = ok && total <= MAX_TEXT_BYTES;
+    }
+    if (ok) {
+        qsort(members, count, sizeof *members, compare_texts);
+    }
+    gcmp_text_add(text, "{");
+    for (size_t i = 0; i < count && members != NULL; i++) {
+        if (ok) {
+            gcmp_text_add(text, i == 0 ? "" : ", ");
+            gcmp_text_add_bytes(text, members[i].bytes, members[i].length_bytes);
+        }
+        gcmp_text_free(&members[i]);
+    }
+    gcmp_text_add(text, "}");
+    free(members);
+    return ok;
+}
+
+static bool add_sequence(struct gcmp_text *text, const struct gcmp_node *node, int depth) {
+    bool is_tuple = node->kind == GCMP_NODE_TUPLE;
+    bool ok = true;
+    gcmp_text_add(text, is_tuple ? "(" : "[");
+    for (size_t i = 0; ok && i < node->as.list.count; i++) {
+        gcmp_text_add(text, i == 0 ? "" : ", ");
+        ok = add_text(text, node->as.list.items[i], depth - 1);
+    }
+    gcmp_text_add(text, is_tuple ? ")" : "]");
+    return ok;
+}
+
+static bool add_call(struct gcmp_text *text, const struct gcmp_node *node, int depth) {
+    bool ok = add_text(text, node->as.call.callee, depth - 1);
+    const struct gcmp_node *parts[] = {node->as.call.args, node->as.call.state,
+                                       node->as.call.contents};
+    for (size_t i = 0; i < 3 && ok; i++) {
+        gcmp_text_add(text, i == 0 ? "" : ";");
+        ok = parts[i] == NULL || add_text(text, parts[i], depth - 1);
+    }
+    return ok;
+}
+
+static void add_quoted(struct gcmp_text *text, const struct gcmp_node *node) {
+    gcmp_text_add(text, node->kind == GCMP_NODE_TEXT ? "'" : "b'");
+    for (size_t i = 0; i < node->as.text.length_bytes; i++) {
+        char c = node->as.text.bytes[i];
+        gcmp_text_add_bytes(text, c == '\'' || c == '\\' ? "\\" : "", c == '\'' || c == '\\');
+        gcmp_text_add_bytes(text, &c, 1);
+    }
+    gcmp_text_add(text, "'");
+}
+
+static bool add_text(struct gcmp_text *text, const struct gcmp_node *node, int depth) {
+    if (depth == 0 || node == NULL || text->length_bytes > MAX_TEXT_BYTES) {
+        return false;
+    }
+    switch (node->kind) {
+    case GCMP_NODE_NONE:
+        gcmp_text_add(text, "None");
+        return true;
+    case GCMP_NODE_BOOL:
+        gcmp_text_add(text, node->as.integer != 0 ? "True" : "False");
+        return true;
+    case GCMP_NODE_INT:
+        gcmp_text_addf(text, "%lld", (long long)node->as.integer);
+        return true;
+    case GCMP_NODE_FLOAT:
+        gcmp_text_addf(text, "%a", node->as.number);
+        return true;
+    case GCMP_NODE_TEXT:
+    case GCMP_NODE_BYTES:
+    case GCMP_NODE_BIGINT:
+        add_quoted(text, node);
+        return true;
+    case GCMP_NODE_GLOBAL:
+        gcmp_text_add(text, node->as.text.bytes);
+        return true;
+    case GCMP_NODE_TUPLE:
+    case GCMP_NODE_LIST:
+    case GCMP_NODE_DICT:
+        return add_sequence(text, node, depth);
+    case GCMP_NODE_SET:
+        return add_sorted(text, node, depth);
+    case GCMP_NODE_CALL:
+        return add_call(text, node, depth);
+    case GCMP_NODE_PERSID:
+        return add_text(text, node->as.call.callee, depth - 1);
+    }
+    return false;
+}
+
+bool gcmp_bits_node_text(struct gcmp_text *text, const struct gcmp_node *node) {
+    return add_text(text, node, MAX_DEPTH) && !text->failed;
+}

@@ -1,0 +1,257 @@
+/* What paths mean: groups, ranks, settings of the layout, and what may differ. */
+#include <ctype.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bits/item.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+static const char *const names[GCMP_BITS_GROUPS] = {
+    "model", "master", "exp_avg", "exp_avg_sq", "opt_step", "opt_hyper", "scheduler",
+    "rng",   "data",   "scaler",  "args",       "other",    "keys",      "layout"};
+
+const char *gcmp_bits_group_name(enum gcmp_bits_group group) {
+    return names[group];
+}
+
+/* The last part of a path; and behind its last dot, as flattened keys have it. */
+static const char *last_part(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+static const char *last_word(const char *path) {
+    const char *part = last_part(path), *dot = strrchr(part, '.');
+    return dot == NULL ? part : dot + 1;
+}
+
+static bool is_separator(char c) {
+    return c == '/' || c == '.' || c == '_' || c == '-' || c == '\0' || isdigit((unsigned char)c);
+}
+
+/* True where the word stands in the path between separators. */
+static bool has_word(const char *path, const char *word) {
+    size_t bytes = strlen(word);
+    for (const char *at = strstr(path, word); at != NULL; at = strstr(at + 1, word)) {
+        if ((at == path || is_separator(at[-1])) && is_separator(at[bytes])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True where a part of the path, split at '/' and '.', is exactly the word. */
+static bool has_part(const char *path, const char *word) {
+    size_t bytes = strlen(word);
+    for (const char *at = strstr(path, word); at != NULL; at = strstr(at + 1, word)) {
+        if ((at == path || at[-1] == '/' || at[-1] == '.') &&
+            (at[bytes] == '\0' || at[bytes] == '/' || at[bytes] == '.')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A word anywhere in the path and its group; the first that fits decides. */
+static const struct {
+    const char *word;
+    bool whole; /* it stands between separators */
+    enum gcmp_bits_group group;
+} words[] = {
+    {"rng", true, GCMP_BITS_RNG},
+    {"random", true, GCMP_BITS_RNG},
+    {"generator", true, GCMP_BITS_RNG},
+    {"exp_avg_sq", false, GCMP_BITS_EXP_AVG_SQ},
+    {"exp_avg", false, GCMP_BITS_EXP_AVG},
+    {"master", false, GCMP_BITS_MASTER},
+    {"fp32_param", false, GCMP_BITS_MASTER},
+    {"fp32_from_fp16", false, GCMP_BITS_MASTER},
+    {"single_partition_of_fp32_groups", false, GCMP_BITS_MASTER},
+    {"fp32_flat_groups", false, GCMP_BITS_MASTER},
+    {"state.param", false, GCMP_BITS_MASTER},
+    {"scaler", false, GCMP_BITS_SCALER},
+    {"loss_scale", false, GCMP_BITS_SCALER},
+    {"scheduler", false, GCMP_BITS_SCHEDULER},
+    {"sampler", false, GCMP_BITS_DATA},
+    {"dataloader", false, GCMP_BITS_DATA},
+    {"data_loader", false, GCMP_BITS_DATA},
+    {"dataset", true, GCMP_BITS_DATA},
+    {"consumed", false, GCMP_BITS_DATA},
+    {"ntokens", false, GCMP_BITS_DATA},
+    {"data_position", false, GCMP_BITS_DATA},
+};
+
+static const struct {
+    const char *state;
+    enum gcmp_bits_group group;
+} states[] = {
+    {"param", GCMP_BITS_MODEL},     {"fp32_param", GCMP_BITS_MASTER},
+    {"exp_avg", GCMP_BITS_EXP_AVG}, {"exp_avg_sq", GCMP_BITS_EXP_AVG_SQ},
+    {"step", GCMP_BITS_OPT_STEP},
+};
+
+enum gcmp_bits_group gcmp_bits_group_of(const char *path, const char *state) {
+    for (size_t i = 0; state != NULL && i < COUNT_OF(states); i++) {
+        if (strcmp(states[i].state, state) == 0) {
+            return states[i].group;
+        }
+    }
+    if (has_part(path, "args")) {
+        return strstr(last_part(path), "consumed") != NULL ? GCMP_BITS_DATA : GCMP_BITS_ARGS;
+    }
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        if (words[i].whole ? has_word(path, words[i].word) : strstr(path, words[i].word) != NULL) {
+            return words[i].group;
+        }
+    }
+    if (strstr(path, "optim") != NULL && strcmp(last_word(path), "step") == 0) {
+        return GCMP_BITS_OPT_STEP;
+    }
+    if (strstr(path, "param_groups") != NULL) {
+        return GCMP_BITS_OPT_HYPER;
+    }
+    return strstr(path, "optim") == NULL &&
+                   (has_part(path, "model") || has_part(path, "module") ||
+                    has_part(path, "state_dict") || has_part(path, "decoder") ||
+                    has_part(path, "embedding") || has_part(path, "layers"))
+               ? GCMP_BITS_MODEL
+               : GCMP_BITS_OTHER;
+}
+
+/* "rank", "shard" and the like, with a number behind: how long the word and the number are; 0: no
+ * rank here. Megatron's objects are "shard_<index>_<count>", indices and counts joined by dots. */
+static size_t rank_bytes(const char *at) {
+    static const char *const marks[] = {"dp_rank", "mp_rank", "dprank",
+                                        "rank",    "shard",   "rng_state"};
+    for (size_t i = 0; i < COUNT_OF(marks); i++) {
+        size_t bytes = strlen(marks[i]);
+        if (strncmp(at, marks[i], bytes) != 0) {
+            continue;
+        }
+        size_t gap = at[bytes] == '_' || at[bytes] == '-' ? 1 : 0;
+        size_t digits = strspn(at + bytes + gap, "0123456789");
+        if (digits > 0) {
+            return bytes + gap + strspn(at + bytes + gap, "0123456789._");
+        }
+    }
+    return 0;
+}
+
+/* Next rank in the path: where it begins; NULL: none. */
+static const char *find_rank(const char *path, const char *from, size_t *bytes) {
+    for (const char *at = from; *at != '\0'; at++) {
+        bool starts = at == path || is_separator(at[-1]);
+        *bytes = starts ? rank_bytes(at) : 0;
+        if (*bytes > 0) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
+/* Keys that are the coordinates of a rank: "(0, 1)". */
+static bool has_coordinates(const char *path) {
+    const char *at = strchr(path, '(');
+    return at != NULL && isdigit((unsigned char)at[1]) && strchr(at, ',') != NULL;
+}
+
+bool gcmp_bits_is_by_rank(const char *path) {
+    size_t bytes;
+    return find_rank(path, path, &bytes) != NULL || has_coordinates(path);
+}
+
+char *gcmp_bits_without_ranks(struct gcmp_arena *arena, const char *path) {
+    char *out = gcmp_arena_dup(arena, path);
+    size_t bytes;
+    const char *rank = find_rank(path, path, &bytes);
+    if (out == NULL || rank == NULL) {
+        return out;
+    }
+    char *to = out;
+    const char *from = path;
+    while (rank != NULL) {
+        memcpy(to, from, (size_t)(rank - from));
+        to += rank - from;
+        *to++ = '*';
+        from = rank + bytes;
+        rank = find_rank(path, from, &bytes);
+    }
+    memcpy(to, from, strlen(from) + 1);
+    return out;
+}
+
+bool gcmp_bits_is_layout_size(const char *path) {
+    static const char *const exact[] = {
+        "world_size",      "padded_vocab_size", "num_layers_per_virtual_pipeline_stage",
+        "partition_count", "dp_world_size",     "mp_world_size"};
+    const char *word = last_word(path);
+    for (size_t i = 0; i < COUNT_OF(exact); i++) {
+        if (strcmp(word, exact[i]) == 0) {
+            return true;
+        }
+    }
+    size_t bytes = strlen(word);
+    static const char end[] = "parallel_size";
+    return bytes >= sizeof end - 1 && strcmp(word + bytes - (sizeof end - 1), end) == 0;
+}
+
+bool gcmp_bits_is_layout_setting(const char *path) {
+    static const char *const exact[] = {
+        "rank",           "local_rank", "num_micro_batches", "use_distributed_optimizer",
+        "numel_unpadded", "zero_stage"};
+    const char *word = last_word(path);
+    for (size_t i = 0; i < COUNT_OF(exact); i++) {
+        if (strcmp(word, exact[i]) == 0) {
+            return true;
+        }
+    }
+    return gcmp_bits_is_layout_size(path) || strstr(word, "parallel") != NULL ||
+           strstr(word, "pipeline") != NULL;
+}
+
+/* Names of when, where and under which name a run was saved. */
+const char *const gcmp_bits_default_ignores[] = {"save",
+                                                 "load",
+                                                 "save_time",
+                                                 "run_name",
+                                                 "hostname",
+                                                 "wall_time",
+                                                 "elapsed",
+                                                 "timestamp",
+                                                 "start_time",
+                                                 "tensorboard_dir",
+                                                 "wandb_save_dir",
+                                                 "wandb_exp_name",
+                                                 "master_addr",
+                                                 "master_port",
+                                                 "output_dir",
+                                                 "log_dir",
+                                                 "logging_dir",
+                                                 "non_persistent_global_ckpt_dir",
+                                                 "non_persistent_local_ckpt_dir",
+                                                 NULL};
+
+/* The path with '/' for '.', in a bounded buffer; longer ones are cut at the front. */
+static const char *slashed(char *buffer, size_t bytes, const char *text) {
+    size_t length = strlen(text);
+    text += length >= bytes ? length - bytes + 1 : 0;
+    snprintf(buffer, bytes, "%s", text);
+    for (char *at = buffer; *at != '\0'; at++) {
+        *at = *at == '.' ? '/' : *at;
+    }
+    return buffer;
+}
+
+bool gcmp_bits_ignores(const char *pattern, const char *path) {
+    char buffer[1024], wanted[256];
+    slashed(buffer, sizeof buffer, path);
+    slashed(wanted, sizeof wanted, pattern);
+    for (const char *at = buffer; at != NULL; at = strchr(at, '/')) {
+        at += *at == '/' ? 1 : 0;
+        if (fnmatch(wanted, at, FNM_NOESCAPE) == 0) {
+            return true;
+        }
+    }
+    return false;
+}

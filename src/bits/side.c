@@ -1,0 +1,558 @@
+/* From a checkpoint to items: stored tensors that a format lists, and objects in files that
+ * torch.save wrote. Tensors are not read here, but for small ones inside of objects. */
+#include "bits/side.h"
+
+#include <fnmatch.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/catalogue.h"
+#include "base/checked.h"
+#include "base/dtype.h"
+#include "base/locate.h"
+#include "base/map.h"
+#include "bits/walk.h"
+#include "engine/engine.h"
+#include "formats/dcp_item.h"
+#include "formats/torch_save_file.h"
+#include "unshard/coverage.h"
+
+/* Limits: elements taken into memory; bytes of an object's archive that is compressed; files in a
+ * folder; folders within folders. */
+enum { MEMORY_BYTES = 256 << 20, MAX_OBJECT_BYTES = 64 << 20, MAX_NAMES = 1 << 20, MAX_LEVELS = 4 };
+
+const struct gradcmp_catalogue *gcmp_bits_side_catalogue(const struct gcmp_bits_side *side) {
+    return side->checkpoint == NULL ? NULL : &side->checkpoint->catalogue;
+}
+
+enum gradcmp_status gcmp_bits_note(struct gcmp_bits_side *side, struct gradcmp_error *error,
+                                   const char *format, ...) {
+    char line[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (side->note_count == side->note_capacity) {
+        size_t capacity = side->note_capacity == 0 ? 8 : 2 * side->note_capacity;
+        const char **moved = gcmp_arena_alloc(&side->arena, capacity, sizeof *moved);
+        if (moved == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        if (side->note_count > 0) {
+            memcpy(moved, side->notes, side->note_count * sizeof *moved);
+        }
+        side->notes = moved;
+        side->note_capacity = capacity;
+    }
+    side->notes[side->note_count] = gcmp_arena_dup(&side->arena, line);
+    if (side->notes[side->note_count++] == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
+/* --- reading small tensors --- */
+
+struct fetch {
+    unsigned char *at;
+    size_t left;
+};
+
+static int collect(void *user, const void *elems, size_t bytes) {
+    struct fetch *fetch = user;
+    if (bytes > fetch->left) {
+        return 1;
+    }
+    memcpy(fetch->at, elems, bytes);
+    fetch->at += bytes;
+    fetch->left -= bytes;
+    return 0;
+}
+
+enum gradcmp_status gcmp_bits_fetch(struct gcmp_arena *arena, struct gcmp_bits_item *item,
+                                    struct gradcmp_error *error) {
+    size_t bytes = (size_t)item->parameter->elem_count * item->elem_bytes;
+    unsigned char *elements = gcmp_arena_alloc(arena, bytes + 1, 1);
+    if (elements == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    struct fetch fetch = {elements, bytes};
+    struct gradcmp_tally tally;
+    struct gradcmp_error side_error = {0};
+    struct gcmp_job job = {.a = {.catalogue = item->catalogue, .parameter = item->parameter},
+                           .elems = item->parameter->elem_count,
+                           .tallies = &tally,
+                           .sink = collect,
+                           .sink_user = &fetch};
+    struct gcmp_engine_options engine = {.threads = 1, .buffer_bytes = 1};
+    if (bytes > 0) {
+        GCMP_TRY(gcmp_engine_run(&job, 1, &engine, &side_error, 1, error));
+    }
+    item->kind = GCMP_BITS_ARRAY;
+    item->bytes = elements;
+    item->length_bytes = bytes;
+    return GRADCMP_OK;
+}
+
+/* --- where parameters lie --- */
+
+static int compare_ranges(const void *left, const void *right) {
+    const struct gcmp_bits_range *a = left, *b = right;
+    if (a->file != b->file) {
+        return a->file < b->file ? -1 : 1;
+    }
+    return a->begin < b->begin ? -1 : a->begin > b->begin;
+}
+
+static enum gradcmp_status make_ranges(struct gcmp_bits_side *side, struct gradcmp_error *error) {
+    const struct gradcmp_catalogue *catalogue = gcmp_bits_side_catalogue(side);
+    size_t total = 0;
+    for (size_t i = 0; catalogue != NULL && i < catalogue->stored_count; i++) {
+        total += catalogue->stored[i].state == NULL ? 0 : catalogue->stored[i].piece_count;
+    }
+    side->ranges = gcmp_arena_alloc(&side->arena, total, sizeof *side->ranges);
+    if (side->ranges == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; total > 0 && i < catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        for (size_t k = 0; stored->state != NULL && k < stored->piece_count; k++) {
+            const struct gradcmp_source *source = &catalogue->sources[stored->pieces[k].source];
+            side->ranges[side->range_count++] = (struct gcmp_bits_range){
+                source->offset_bytes, source->offset_bytes + source->length_bytes, source->file,
+                (uint32_t)i};
+        }
+    }
+    if (total > 0) {
+        qsort(side->ranges, side->range_count, sizeof *side->ranges, compare_ranges);
+    }
+    return GRADCMP_OK;
+}
+
+const char *gcmp_bits_state_at(const struct gcmp_bits_side *side, uint32_t file, uint64_t begin,
+                               uint64_t end) {
+    size_t low = 0, high = side->range_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct gcmp_bits_range *range = &side->ranges[middle];
+        if (range->file < file || (range->file == file && range->begin < end)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    const struct gcmp_bits_range *range = low == 0 ? NULL : &side->ranges[low - 1];
+    if (range == NULL || range->file != file || range->end <= begin || range->begin >= end) {
+        return NULL;
+    }
+    return side->checkpoint->catalogue.stored[range->stored].state;
+}
+
+/* --- stored tensors --- */
+
+/* Slabs of a stored tensor's pieces, in its own axes. */
+static enum gradcmp_status make_slabs(struct gcmp_bits_side *side,
+                                      const struct gradcmp_stored *stored,
+                                      struct gradcmp_parameter *parameter,
+                                      struct gradcmp_error *error) {
+    struct gradcmp_slab *slabs =
+        gcmp_arena_alloc(&side->arena, stored->piece_count + 1, sizeof *slabs);
+    if (slabs == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < stored->piece_count; i++) {
+        const struct gradcmp_piece *piece = &stored->pieces[i];
+        int64_t *stride = gcmp_arena_alloc(&side->arena, stored->ndim + 1U, sizeof *stride);
+        if (stride == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        int64_t step = 1;
+        bool is_empty = false;
+        for (unsigned d = stored->ndim; d-- > 0;) {
+            stride[d] = piece->stride != NULL ? piece->stride[d] : step;
+            step *= (int64_t)piece->extent[d];
+            is_empty = is_empty || piece->extent[d] == 0;
+        }
+        if (!is_empty) {
+            slabs[parameter->slab_count++] = (struct gradcmp_slab){
+                .start = piece->start,
+                .extent = piece->extent,
+                .stride = stride,
+                .offset_elems = piece->stride != NULL ? piece->offset_elems : 0,
+                .source = piece->source,
+                .coords = piece->coords};
+        }
+    }
+    parameter->slabs = slabs;
+    return GRADCMP_OK;
+}
+
+/* Where ranks' tensors have the same names, the file tells them apart. */
+static const char *path_of_stored(struct gcmp_bits_side *side,
+                                  const struct gradcmp_stored *stored) {
+    bool is_local =
+        stored->layout == GRADCMP_LAYOUT_LOCAL || stored->layout == GRADCMP_LAYOUT_LOCAL_BUFFER;
+    if (!is_local || stored->piece_count == 0) {
+        return stored->key;
+    }
+    const struct gradcmp_catalogue *catalogue = gcmp_bits_side_catalogue(side);
+    uint32_t file = catalogue->sources[stored->pieces[0].source].file;
+    return gcmp_arena_format(&side->arena, "%s/%s", gcmp_dir_file_name(catalogue->dir, file),
+                             stored->key);
+}
+
+static enum gradcmp_status add_stored(struct gcmp_bits_side *side,
+                                      const struct gradcmp_stored *stored,
+                                      struct gcmp_cover_room *room, struct gradcmp_error *error) {
+    const struct gradcmp_catalogue *catalogue = gcmp_bits_side_catalogue(side);
+    struct gradcmp_parameter *parameter = gcmp_arena_alloc(&side->arena, 1, sizeof *parameter);
+    struct gcmp_bits_item item = {.kind = GCMP_BITS_TENSOR,
+                                  .path = path_of_stored(side, stored),
+                                  .type = gradcmp_dtype_name((enum gradcmp_dtype)stored->dtype),
+                                  .catalogue = catalogue,
+                                  .parameter = parameter,
+                                  .shape = stored->shape,
+                                  .state = stored->state,
+                                  .ndim = stored->ndim,
+                                  .dtype = stored->dtype,
+                                  .model_layout = stored->layout == GRADCMP_LAYOUT_MODEL};
+    if (parameter == NULL || item.path == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    *parameter = (struct gradcmp_parameter){.name = stored->key,
+                                            .state = stored->state,
+                                            .shape = stored->shape,
+                                            .copy_count = 1,
+                                            .ndim = stored->ndim,
+                                            .dtype = stored->dtype};
+    item.elem_bytes = (uint8_t)gcmp_dtype_bytes((enum gradcmp_dtype)stored->dtype);
+    if (!gcmp_product(stored->shape, stored->ndim, &parameter->elem_count)) {
+        GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT, "%s: 2^63 elements or more", stored->key);
+    }
+    GCMP_TRY(make_slabs(side, stored, parameter, error));
+    GCMP_TRY(gcmp_cover(parameter, room, error));
+    item.group = (uint8_t)gcmp_bits_group_of(item.path, item.state);
+    item.by_rank = gcmp_bits_is_by_rank(item.path);
+    return gcmp_bits_add(&side->items, &item, error);
+}
+
+/* --- objects --- */
+
+/* One item of a distributed checkpoint that is no tensor of a known type. */
+static enum gradcmp_status add_object(struct gcmp_bits_side *side,
+                                      const struct gradcmp_stored *stored, size_t piece,
+                                      struct gradcmp_error *error) {
+    const struct gradcmp_catalogue *catalogue = gcmp_bits_side_catalogue(side);
+    const struct gradcmp_source *source = &catalogue->sources[stored->pieces[piece].source];
+    struct gcmp_arena arena = GCMP_ARENA_INIT;
+    struct gcmp_dcp_item item;
+    enum gradcmp_status status =
+        gcmp_dcp_open_item(catalogue, source, MAX_OBJECT_BYTES, &arena, &item, error);
+    if (status == GRADCMP_OK) {
+        const char *prefix = stored->piece_count == 1
+                                 ? stored->key
+                                 : gcmp_arena_format(&arena, "%s/<piece>/%zu", stored->key, piece);
+        struct gcmp_bits_archive archive = {.torch = &item.torch,
+                                            .arena = &arena,
+                                            .prefix = prefix == NULL ? "" : prefix,
+                                            .passing = item.unpacked != NULL};
+        side->extra.dir = item.unpacked != NULL ? item.unpacked : side->dir;
+        status = gcmp_bits_walk(side, &archive, error);
+        side->extra.dir = side->dir;
+    }
+    gcmp_dcp_close_item(&item);
+    gcmp_arena_free(&arena);
+    return status;
+}
+
+/* --- files --- */
+
+/* Files that torch.save wrote, and names of others that were not looked at. */
+struct scan {
+    struct gcmp_bits_side *side;
+    struct gcmp_map read; /* relative names, in the side's arena */
+    bool is_single;       /* one file: paths begin with its object's own keys */
+    size_t torch_files;
+    size_t unread;
+    const char *unread_name;
+};
+
+static bool has_ending(const char *name, const char *const *endings) {
+    for (size_t i = 0; endings[i] != NULL; i++) {
+        if (fnmatch(endings[i], name, FNM_CASEFOLD) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_torch_file(struct gcmp_bits_side *side, const char *name) {
+    static const char *const endings[] = {"*.pt", "*.pth", "*.bin", "*.ckpt", "*.tar", NULL};
+    if (!has_ending(name, endings)) {
+        return false;
+    }
+    enum gcmp_torch_form form = gcmp_torch_form(side->dir, name);
+    return form == GCMP_TORCH_ZIP || form == GCMP_TORCH_STREAM;
+}
+
+/* Other files that say nothing of the state, or that readers take care of. */
+static bool is_known_file(const char *name) {
+    static const char *const endings[] = {
+        "*.distcp",      "*.metadata", "*.txt",    "*.md",     "*.yaml", "*.yml",   "*.py",
+        "*.log",         "*latest*",   "*.json",   "*.jsonl",  "*.h5",   "*.model", "*.hdf5",
+        "*.safetensors", "*.zarray",   "*.zattrs", "*.zgroup", NULL};
+    return has_ending(name, endings);
+}
+
+/* The beginning of all paths of a file: its name without the ending. */
+static char *prefix_of(struct gcmp_arena *arena, const char *name) {
+    const char *slash = strrchr(name, '/'), *dot = strrchr(name, '.');
+    size_t bytes =
+        dot != NULL && (slash == NULL || dot > slash + 1) ? (size_t)(dot - name) : strlen(name);
+    return gcmp_arena_text(arena, name, bytes);
+}
+
+static enum gradcmp_status walk_file(struct scan *scan, const char *name, bool is_only,
+                                     struct gradcmp_error *error) {
+    struct gcmp_bits_side *side = scan->side;
+    struct gcmp_arena arena = GCMP_ARENA_INIT;
+    struct gcmp_torch_file torch;
+    const char *prefix = is_only ? "" : prefix_of(&side->arena, name);
+    if (prefix == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    enum gradcmp_status status = gcmp_torch_open_any(side->dir, name, &arena, &torch, error);
+    if (status == GRADCMP_OK) {
+        struct gcmp_bits_archive archive = {.torch = &torch, .arena = &arena, .prefix = prefix};
+        status = gcmp_bits_walk(side, &archive, error);
+    }
+    gcmp_arena_free(&arena);
+    return status;
+}
+
+static enum gradcmp_status take_file(struct scan *scan, const char *name,
+                                     struct gradcmp_error *error) {
+    if (is_torch_file(scan->side, name) ||
+        (scan->is_single && gcmp_torch_form(scan->side->dir, name) != GCMP_TORCH_OTHER)) {
+        scan->torch_files++;
+        if (gcmp_map_add(&scan->read, name, strlen(name), 0, NULL) == GCMP_MAP_NO_MEMORY) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        return walk_file(scan, name, scan->is_single, error);
+    }
+    return GRADCMP_OK;
+}
+
+/* A folder that is still to be looked into. */
+struct folder {
+    char *name; /* malloced */
+    int level;
+};
+
+struct folders {
+    struct folder *list;
+    size_t count, capacity;
+};
+
+static bool push_folder(struct folders *folders, char *name, int level) {
+    if (folders->count == folders->capacity) {
+        size_t capacity = folders->capacity == 0 ? 16 : 2 * folders->capacity;
+        struct folder *moved = reallocarray(folders->list, capacity, sizeof *moved);
+        if (moved == NULL) {
+            return false;
+        }
+        folders->list = moved;
+        folders->capacity = capacity;
+    }
+    folders->list[folders->count++] = (struct folder){name, level};
+    return name != NULL;
+}
+
+static enum gradcmp_status look_at(struct scan *scan, struct folders *folders, const char *folder,
+                                   const char *entry, int level, struct gradcmp_error *error) {
+    struct gcmp_bits_side *side = scan->side;
+    char *name =
+        gcmp_arena_format(&side->arena, "%s%s%s", folder, folder[0] == '\0' ? "" : "/", entry);
+    if (name == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    enum gcmp_dir_kind kind = gcmp_dir_kind(side->dir, name);
+    if (kind == GCMP_DIR_FOLDER && level < MAX_LEVELS) {
+        if (!push_folder(folders, strdup(name), level + 1)) {
+            GCMP_FAIL_MEMORY(error);
+        }
+    } else if (kind == GCMP_DIR_FILE) {
+        size_t before = scan->torch_files;
+        GCMP_TRY(take_file(scan, name, error));
+        if (scan->torch_files == before && !is_known_file(name)) {
+            scan->unread_name = scan->unread++ == 0 ? name : scan->unread_name;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status scan_folder(struct scan *scan, struct folders *folders,
+                                       const struct folder *folder, struct gradcmp_error *error) {
+    char **names = NULL;
+    size_t count = 0;
+    GCMP_TRY(gcmp_dir_list(scan->side->dir, folder->name, MAX_NAMES, &names, &count, error));
+    enum gradcmp_status status = GRADCMP_OK;
+    for (size_t i = 0; i < count && status == GRADCMP_OK; i++) {
+        status = look_at(scan, folders, folder->name, names[i], folder->level, error);
+    }
+    gcmp_dir_free_names(names, count);
+    return status;
+}
+
+static enum gradcmp_status scan_folders(struct scan *scan, struct gradcmp_error *error) {
+    struct folders folders = {0};
+    enum gradcmp_status status = GRADCMP_OK;
+    if (!push_folder(&folders, strdup(""), 0)) {
+        status =
+            gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory");
+    }
+    while (folders.count > 0) {
+        struct folder folder = folders.list[--folders.count];
+        if (status == GRADCMP_OK) {
+            status = scan_folder(scan, &folders, &folder, error);
+        }
+        free(folder.name);
+    }
+    free(folders.list);
+    return status;
+}
+
+static enum gradcmp_status scan_files(struct scan *scan, struct gradcmp_error *error) {
+    const char *name;
+    if (gcmp_dir_is_file(scan->side->dir, &name)) {
+        scan->is_single = true;
+        return take_file(scan, name, error);
+    }
+    return scan_folders(scan, error);
+}
+
+/* True where every piece of a stored tensor lies in a file whose objects were walked: the walk
+ * found it there. */
+static bool was_walked(const struct scan *scan, const struct gradcmp_stored *stored) {
+    const struct gradcmp_catalogue *catalogue = gcmp_bits_side_catalogue(scan->side);
+    if (stored->piece_count == 0) { /* a tensor without elements lies nowhere */
+        return scan->torch_files > 0 && strcmp(catalogue->format->name, "torch_dist") != 0;
+    }
+    for (size_t i = 0; i < stored->piece_count; i++) {
+        uint32_t file = catalogue->sources[stored->pieces[i].source].file;
+        const char *name = gcmp_dir_file_name(catalogue->dir, file);
+        size_t ignored;
+        if (!gcmp_map_find(&scan->read, name, strlen(name), &ignored)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum gradcmp_status add_catalogue(struct scan *scan, struct gradcmp_error *error) {
+    struct gcmp_bits_side *side = scan->side;
+    const struct gradcmp_catalogue *catalogue = gcmp_bits_side_catalogue(side);
+    struct gcmp_cover_room room = {0};
+    enum gradcmp_status status = GRADCMP_OK;
+    for (size_t i = 0; catalogue != NULL && i < catalogue->stored_count && status == GRADCMP_OK;
+         i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        if (was_walked(scan, stored)) {
+            continue;
+        }
+        if (stored->dtype != GRADCMP_DTYPE_NONE) {
+            status = add_stored(side, stored, &room, error);
+        }
+        for (size_t k = 0;
+             stored->dtype == GRADCMP_DTYPE_NONE && k < stored->piece_count && status == GRADCMP_OK;
+             k++) {
+            status = add_object(side, stored, k, error);
+        }
+    }
+    gcmp_cover_room_free(&room);
+    return status;
+}
+
+/* --- opening --- */
+
+static const struct gradcmp_format objects_format = {
+    .name = "objects", .description = "tensors inside of objects", .resolve = gcmp_rank_resolve};
+
+/* What the reader cannot give names to (an optimizer that numbers its parameters) can be compared
+ * as it is stored all the same. */
+static enum gradcmp_status open_objects(struct gcmp_bits_side *side, int64_t iteration,
+                                        const struct gradcmp_error *refusal,
+                                        struct gradcmp_error *error) {
+    GCMP_TRY(gcmp_locate(side->path, iteration, &side->found, error));
+    GCMP_TRY(gcmp_dir_open(side->found, &side->dir, error));
+    return gcmp_bits_note(side, error, "compared as stored: %s", refusal->message);
+}
+
+static enum gradcmp_status open_files(struct gcmp_bits_side *side,
+                                      const struct gradcmp_options *options,
+                                      struct gradcmp_error *error) {
+    struct gradcmp_error refusal = {0};
+    enum gradcmp_status status =
+        gcmp_checkpoint_open_alone(side->path, options, &side->checkpoint, &refusal);
+    if (status == GRADCMP_OK) {
+        side->dir = side->checkpoint->dir;
+    } else if (status != GRADCMP_ERROR_UNSUPPORTED ||
+               open_objects(side, options == NULL ? -1 : options->iteration, &refusal, error) !=
+                   GRADCMP_OK) {
+        if (error != NULL) {
+            *error = refusal;
+        }
+        return status;
+    }
+    side->extra.format = &objects_format;
+    side->extra.arena = &side->arena;
+    side->extra.dir = side->dir;
+    side->extra.iteration = -1;
+    side->memory_left = MEMORY_BYTES;
+    GCMP_TRY(gcmp_rank_arrays_make(&side->extra, &side->arrays, error));
+    GCMP_TRY(make_ranges(side, error));
+    struct scan scan = {.side = side};
+    status = scan_files(&scan, error);
+    if (status == GRADCMP_OK && side->checkpoint == NULL && scan.torch_files == 0) {
+        if (error != NULL) {
+            *error = refusal;
+        }
+        status = refusal.code;
+    }
+    if (status == GRADCMP_OK) {
+        status = add_catalogue(&scan, error);
+    }
+    if (status == GRADCMP_OK && scan.unread > 0) {
+        status = gcmp_bits_note(side, error, "%zu other files were not looked at: %s%s",
+                                scan.unread, scan.unread_name, scan.unread > 1 ? ", ..." : "");
+    }
+    gcmp_map_free(&scan.read);
+    return status;
+}
+
+enum gradcmp_status gcmp_bits_side_open(struct gcmp_bits_side *side, const char *path,
+                                        const struct gradcmp_options *options,
+                                        struct gradcmp_error *error) {
+    side->path = path;
+    enum gradcmp_status status = open_files(side, options, error);
+    if (status == GRADCMP_OK && side->items.count == 0) {
+        status = gcmp_error_set(error, GRADCMP_ERROR_UNSUPPORTED, path, GRADCMP_NO_OFFSET,
+                                "nothing in it can be compared");
+    }
+    gcmp_error_add_path(error, path);
+    gcmp_bits_sort(&side->items);
+    return status;
+}
+
+void gcmp_bits_side_close(struct gcmp_bits_side *side) {
+    if (side->checkpoint == NULL) {
+        gcmp_dir_close(side->dir);
+    }
+    gcmp_catalogue_free(&side->extra);
+    gradcmp_checkpoint_free(side->checkpoint);
+    free(side->items.list);
+    free(side->found);
+    gcmp_arena_free(&side->arena);
+}

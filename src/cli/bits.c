@@ -1,0 +1,63 @@
+/* gradcmp bits: everything that a resume restores, bit for bit. */
+#include "cli/command.h"
+#include "cli/deliver.h"
+#include "cli/interrupt.h"
+#include "cli/message.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+
+static enum gradcmp_status write_text(const void *evidence, const struct gradcmp_text_options *text,
+                                      gradcmp_write_fn write, void *user,
+                                      struct gradcmp_error *error) {
+    return gradcmp_evidence_write_text(evidence, text, write, user, error);
+}
+
+static enum gradcmp_status write_json(const void *evidence, gradcmp_write_fn write, void *user,
+                                      struct gradcmp_error *error) {
+    return gradcmp_evidence_write_json(evidence, write, user, error);
+}
+
+/* What could not be read is told where other trouble is. */
+static void complain_errors(const struct gradcmp_evidence *evidence) {
+    for (size_t i = 0; i < gradcmp_evidence_case_count(evidence); i++) {
+        struct gradcmp_case found;
+        gradcmp_evidence_case(evidence, i, &found);
+        if (found.outcome == GRADCMP_CASE_ERROR) {
+            cli_complain("%s: %s", found.group, found.text);
+        }
+    }
+}
+
+int cli_run_bits(const struct cli_settings *settings) {
+    if (settings->operand_count < (settings->hash == NULL ? 2U : 1U)) {
+        cli_complain("expected two checkpoints: gradcmp bits A B... (gradcmp bits --help)");
+        return CLI_EXIT_TROUBLE;
+    }
+    if (!cli_deliver_check(settings)) {
+        return CLI_EXIT_TROUBLE;
+    }
+    struct cli_progress progress;
+    struct gradcmp_options options = settings->options;
+    options.progress = cli_progress_step;
+    options.progress_user = &progress;
+    struct gradcmp_bits_options bits = GRADCMP_BITS_OPTIONS_INIT;
+    bits.ignore = settings->ignore.items;
+    bits.ignore_count = settings->ignore.count;
+    bits.no_default_ignore = settings->no_default_ignore;
+    bits.hash = settings->hash;
+    struct gradcmp_evidence *evidence = NULL;
+    struct gradcmp_error error = {0};
+    cli_interrupt_catch();
+    cli_progress_start(&progress, !settings->quiet && cli_terminal_progress());
+    enum gradcmp_status status = gradcmp_bits(settings->operands, settings->operand_count, &options,
+                                              &bits, &evidence, &error);
+    cli_progress_end(&progress);
+    if (status != GRADCMP_OK) {
+        return cli_conclude(status, false, &error);
+    }
+    complain_errors(evidence);
+    struct cli_document document = {evidence, write_text, write_json};
+    int exit_status = cli_deliver(&document, settings, gradcmp_evidence_exit_status(evidence));
+    gradcmp_evidence_free(evidence);
+    return exit_status;
+}

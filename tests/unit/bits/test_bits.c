@@ -1,0 +1,126 @@
+/* The call: every byte of every tensor counts, in files with and without checksums. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/dir.h"
+#include "formats/zip.h"
+#include "gradcmp/gradcmp.h"
+
+static const char sample[] = GCMP_TEST_DATA "/resume/together.pt";
+
+struct spoilt {
+    unsigned char *bytes;
+    size_t count;
+    char path[64];
+};
+
+static void load(struct spoilt *file) {
+    FILE *from = fopen(sample, "rb");
+    assert_non_null(from);
+    assert_int_equal(fseek(from, 0, SEEK_END), 0);
+    file->count = (size_t)ftell(from);
+    rewind(from);
+    file->bytes = malloc(file->count);
+    assert_non_null(file->bytes);
+    assert_int_equal(fread(file->bytes, 1, file->count, from), file->count);
+    fclose(from);
+    snprintf(file->path, sizeof file->path, "/tmp/gradcmp-bits-XXXXXX");
+    int fd = mkstemp(file->path);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static void save(const struct spoilt *file) {
+    FILE *to = fopen(file->path, "wb");
+    assert_non_null(to);
+    assert_int_equal(fwrite(file->bytes, 1, file->count, to), file->count);
+    assert_int_equal(fclose(to), 0);
+}
+
+/* Exit status of the sample against the spoilt file. */
+static int judge(const struct spoilt *file, int verify) {
+    const char *paths[] = {sample, file->path};
+    struct gradcmp_options options = GRADCMP_OPTIONS_INIT;
+    struct gradcmp_evidence *evidence = NULL;
+    struct gradcmp_error error = {0};
+    options.verify = verify;
+    options.threads = 1;
+    assert_int_equal(gradcmp_bits(paths, 2, &options, NULL, &evidence, &error), GRADCMP_OK);
+    int status = gradcmp_evidence_exit_status(evidence);
+    gradcmp_evidence_free(evidence);
+    return status;
+}
+
+/* Records of tensors in the sample. */
+static size_t find_records(struct gcmp_arena *arena, struct gcmp_zip *zip) {
+    struct gcmp_dir *dir;
+    uint32_t index;
+    assert_int_equal(gcmp_dir_open(sample, &dir, NULL), GRADCMP_OK);
+    assert_int_equal(gcmp_dir_add(dir, "together.pt", 11, &index, NULL), GRADCMP_OK);
+    assert_int_equal(
+        gcmp_zip_open(dir, index, 0, gcmp_dir_file_bytes(dir, index), arena, zip, NULL),
+        GRADCMP_OK);
+    gcmp_dir_close(dir);
+    return zip->count;
+}
+
+static void test_bits__every_byte_of_every_tensor_is_found(void **state) {
+    (void)state;
+    struct gcmp_arena arena = GCMP_ARENA_INIT;
+    struct gcmp_zip zip;
+    struct spoilt file;
+    size_t spoilt = 0;
+    load(&file);
+    save(&file);
+    assert_int_equal(judge(&file, -1), 0);
+    for (size_t i = 0, count = find_records(&arena, &zip); i < count; i++) {
+        const struct gcmp_zip_record *record = &zip.records[i];
+        for (uint64_t at = 0; strncmp(record->name, "data/", 5) == 0 && at < record->length_bytes;
+             at++) {
+            file.bytes[record->offset_bytes + at] ^= (unsigned char)(1 << at % 8);
+            save(&file);
+            assert_int_equal(judge(&file, -1), 1);
+            assert_int_equal(judge(&file, 0), 2); /* its checksum says so before */
+            file.bytes[record->offset_bytes + at] ^= (unsigned char)(1 << at % 8);
+            spoilt++;
+        }
+    }
+    assert_int_equal(spoilt, 27 * 2 + 2 * 27 * 4 + 3 * 4);
+    unlink(file.path);
+    free(file.bytes);
+    gcmp_arena_free(&arena);
+}
+
+static void test_bits__usage_and_errors_are_told(void **state) {
+    (void)state;
+    const char *paths[] = {sample, "/nonexistent/gradcmp"};
+    struct gradcmp_evidence *evidence = NULL;
+    struct gradcmp_error error = {0};
+    assert_int_equal(gradcmp_bits(paths, 1, NULL, NULL, &evidence, &error), GRADCMP_ERROR_USAGE);
+    assert_null(evidence);
+    assert_int_equal(gradcmp_bits(paths, 2, NULL, NULL, &evidence, &error), GRADCMP_OK);
+    assert_int_equal(gradcmp_evidence_exit_status(evidence), 2);
+    assert_string_equal(gradcmp_evidence_verdict(evidence), "error");
+    struct gradcmp_case first;
+    gradcmp_evidence_case(evidence, 0, &first);
+    assert_int_equal(first.outcome, GRADCMP_CASE_ERROR);
+    gradcmp_evidence_free(evidence);
+    assert_string_equal(gradcmp_bits_default_ignore(0), "save");
+    assert_null(gradcmp_bits_default_ignore(1000));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bits__every_byte_of_every_tensor_is_found),
+        cmocka_unit_test(test_bits__usage_and_errors_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
