@@ -8,6 +8,7 @@
 #include "bounds/figures.h"
 
 #define CLEARLY_BELOW 0.25
+#define MOST_NOISE    3.0 /* times the median of what passes */
 
 enum { FEW_ELEMS = 16 };
 
@@ -18,6 +19,15 @@ static const struct {
     [GCMP_CAUSE_COMMON_SCALE] = {"common_scale",
                                  "usually the mean over ranks or tokens, a loss scale, or clipping "
                                  "by a wrong gradient norm"},
+    [GCMP_CAUSE_DIFFERENT_START] = {"different_start",
+                                    "usually another seed, another way to initialise, or another "
+                                    "checkpoint to start from; compare runs from one start"},
+    [GCMP_CAUSE_DIFFERENT_DATA] = {"different_data",
+                                   "usually other samples, another order of them, or another "
+                                   "global batch; compare runs on the same data"},
+    [GCMP_CAUSE_LAST_MICROBATCH] = {"last_microbatch",
+                                    "usually gradients overwritten where they were to be added up "
+                                    "over microbatches"},
     [GCMP_CAUSE_NONFINITE] = {"nonfinite",
                               "usually an overflow, a division by zero, or memory that was never "
                               "written"},
@@ -145,24 +155,29 @@ static bool is_cast(const struct gradcmp_parameter_report *parameter) {
 }
 
 /* A factor fits: it is off beyond its tolerance, and what it leaves is noise. Under verdict `scale`
- * the difference is inside the bound, and alpha's tolerance alone is the proof. */
-static bool is_scaled(const struct gradcmp_parameter_report *parameter, double common,
-                      double factor, double residual) {
-    double before = gcmp_rest_of(parameter, common).rel;
-    bool off = fabs(factor / common - 1.0) > parameter->alpha_tolerance;
-    bool proved = parameter->verdict == GRADCMP_VERDICT_SCALE
-                      ? residual <= parameter->bound
-                      : gcmp_cause_holds(residual, parameter->bound, before);
+ * the difference is inside the bound; that what is left is noise shows in that parameters that pass
+ * have as much of it: something added to a gradient changes alpha too. */
+static bool is_scaled(const struct gradcmp_parameter_report *parameter, double factor,
+                      const struct gcmp_cause_noise *noise, double residual) {
+    double before = gcmp_rest_of(parameter, noise->common).rel;
+    bool off = fabs(factor - 1.0) > parameter->alpha_tolerance;
+    bool proved = gcmp_cause_holds(residual, parameter->bound, before);
+    if (parameter->verdict == GRADCMP_VERDICT_SCALE && !proved) {
+        proved = residual <= parameter->bound &&
+                 (isnan(noise->rho) || residual <= fmax(MOST_NOISE * noise->rho, noise->eps / 2.0));
+    }
     return gcmp_finite_elems(parameter) >= FEW_ELEMS && off && proved;
 }
 
+/* The factor is told beside what all parameters have in common. */
 static enum gradcmp_status derive_factor(const struct gradcmp_parameter_report *parameter,
-                                         double common, struct gcmp_arena *arena,
-                                         struct gradcmp_cause *out, struct gradcmp_error *error) {
+                                         const struct gcmp_cause_noise *noise,
+                                         struct gcmp_arena *arena, struct gradcmp_cause *out,
+                                         struct gradcmp_error *error) {
     double tolerance = parameter->alpha_tolerance;
-    double factor = gcmp_cause_snap(parameter->alpha, tolerance);
-    double residual = gcmp_rest_of(parameter, factor).rel;
-    if (!is_scaled(parameter, common, factor, residual)) {
+    double factor = gcmp_cause_snap(parameter->alpha / noise->common, tolerance);
+    double residual = gcmp_rest_of(parameter, factor * noise->common).rel;
+    if (!is_scaled(parameter, factor, noise, residual)) {
         return GRADCMP_OK;
     }
     struct gradcmp_cause cause = {gcmp_cause_name(GCMP_CAUSE_SCALE), factor, residual, NULL};
@@ -171,6 +186,9 @@ static enum gradcmp_status derive_factor(const struct gradcmp_parameter_report *
         cause.text = gcmp_arena_dup(arena, "the baseline with the other sign");
     } else {
         cause.text = gcmp_cause_factor_text(factor, arena);
+    }
+    if (noise->common != 1.0 && cause.text != NULL) {
+        cause.text = gcmp_arena_format(arena, "%s, beside the common factor", cause.text);
     }
     return claim(out, cause, error);
 }
@@ -211,9 +229,28 @@ static enum gradcmp_status derive_cast(const struct gradcmp_parameter_report *pa
     return claim(out, cause, error);
 }
 
+struct gcmp_cause_noise gcmp_cause_noise_of(const struct gradcmp_pair_report *pair,
+                                            struct gcmp_sample *samples) {
+    struct gcmp_cause_noise noise = {isnan(pair->common_factor) ? 1.0 : pair->common_factor, NAN,
+                                     pair->bound.eps};
+    size_t count = 0;
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
+        if (parameter->verdict == GRADCMP_VERDICT_PASS && gcmp_has_alpha(parameter)) {
+            double rho = gcmp_rest_of(parameter, noise.common).rho;
+            samples[count++] = (struct gcmp_sample){rho, 1.0};
+        }
+    }
+    if (count > 0) {
+        noise.rho = gcmp_median(samples, count, 0.0);
+    }
+    return noise;
+}
+
 enum gradcmp_status gcmp_cause_derive(const struct gradcmp_parameter_report *parameter,
-                                      double common, struct gcmp_arena *arena,
-                                      struct gradcmp_cause *out, struct gradcmp_error *error) {
+                                      const struct gcmp_cause_noise *noise,
+                                      struct gcmp_arena *arena, struct gradcmp_cause *out,
+                                      struct gradcmp_error *error) {
     const struct gradcmp_tally *tally = &parameter->tally;
     *out = (struct gradcmp_cause){NULL, NAN, NAN, NULL};
     if (!gcmp_is_comparable(parameter) || !gcmp_cause_is_wanted(parameter->verdict) ||
@@ -230,6 +267,6 @@ enum gradcmp_status gcmp_cause_derive(const struct gradcmp_parameter_report *par
         return derive_cast(parameter, arena, out, error);
     }
     return isfinite(parameter->alpha) && parameter->alpha != 0.0
-               ? derive_factor(parameter, common, arena, out, error)
+               ? derive_factor(parameter, noise, arena, out, error)
                : GRADCMP_OK;
 }

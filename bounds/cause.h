@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "bounds/median.h"
 #include "gradcmp/sys/move.h"
 #include "gradcmp/sys/result.h"
 
@@ -11,6 +12,9 @@
 enum gcmp_cause_kind {
     GCMP_CAUSE_NONE,
     GCMP_CAUSE_COMMON_SCALE,
+    GCMP_CAUSE_DIFFERENT_START,
+    GCMP_CAUSE_DIFFERENT_DATA,
+    GCMP_CAUSE_LAST_MICROBATCH,
     GCMP_CAUSE_NONFINITE,
     GCMP_CAUSE_ZERO,
     GCMP_CAUSE_CAST,
@@ -56,12 +60,24 @@ double gcmp_cause_snap(double factor, double tolerance);
 /* "twice the baseline"; NULL without memory. */
 const char *gcmp_cause_factor_text(double factor, struct gcmp_arena *arena);
 
+/* What all parameters of a pair have in common. */
+struct gcmp_cause_noise {
+    double common; /* factor, or 1 */
+    double rho;    /* median over parameters that pass; NaN: none passes */
+    double eps;    /* of the compute type */
+};
+
+/* The noise of a judged pair; samples is room for pair->parameter_count. */
+struct gcmp_cause_noise gcmp_cause_noise_of(const struct gradcmp_pair_report *pair,
+                                            struct gcmp_sample *samples);
+
 /* The cause of a failing parameter that its own sums show: nonfinite, zero, cast, sign, scale.
- * `common` is the pair's common factor, or 1. kind NULL where they show none. Text lives in
+ * kind NULL where they show none. Text lives in
  * `arena`. Errors: MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status
-gcmp_cause_derive(const struct gradcmp_parameter_report *parameter, double common,
-                  struct gcmp_arena *arena, struct gradcmp_cause *out, struct gradcmp_error *error);
+gcmp_cause_derive(const struct gradcmp_parameter_report *parameter,
+                  const struct gcmp_cause_noise *noise, struct gcmp_arena *arena,
+                  struct gradcmp_cause *out, struct gradcmp_error *error);
 
 /* True where something is wrong with the values of a parameter, so that a cause is looked for. */
 bool gcmp_cause_is_wanted(enum gradcmp_verdict verdict);

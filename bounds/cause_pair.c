@@ -8,7 +8,9 @@
 #include "bounds/figures.h"
 #include "bounds/onset.h"
 
-#define MOST_MOVED 0.5 /* of an expert's gradient, by a few tokens */
+#define CLIP_SLACK     0.01 /* global norms are not summed in the order of the run */
+#define MOST_INHERITED 2.0  /* bounds, by what lies behind the experts in the backward pass */
+#define MOST_MOVED     0.5  /* of an expert's gradient, by a few tokens */
 
 static enum gcmp_cause_kind kind_of(const struct gradcmp_parameter_report *parameter) {
     return parameter->cause_count == 0 ? GCMP_CAUSE_NONE
@@ -102,7 +104,10 @@ static bool routing_allows(const struct gcmp_cause_scene *scene, size_t index) {
     if (facts->expert >= 0) {
         return true;
     }
-    return facts->expert_rows != NULL ? router_agrees(scene, index) : parameter->ndim_a == 1;
+    if (facts->expert_rows != NULL) {
+        return router_agrees(scene, index);
+    }
+    return parameter->ndim_a == 1 || parameter->ratio <= MOST_INHERITED;
 }
 
 /* The layer's experts: numbers of those that fail and of those that do not. */
@@ -166,12 +171,54 @@ static enum gradcmp_status fill_rest(const struct gcmp_cause_scene *scene, struc
             text = "replicated over tensor parallel ranks, and only such parameters fail";
         } else if (routed && parameter->layer == onset) {
             kind = GCMP_CAUSE_ROUTING;
-            text = "some experts differ by part of their tokens, the others agree";
+            text = "some experts differ by part of their tokens, the others agree; "
+                   "--allow-routing lets that pass";
         } else if (parameter->layer < onset && parameter->verdict != GRADCMP_VERDICT_SHAPE) {
             kind = GCMP_CAUSE_UPSTREAM;
             text = "a layer nearer to the loss fails";
         }
         GCMP_TRY(add_cause(parameter, kind, text, arena, error));
+    }
+    return GRADCMP_OK;
+}
+
+/* A cause of all gradients, told for each that has none; *found is NONE where there is none. */
+static enum gradcmp_status fill_global(const struct gcmp_cause_scene *scene,
+                                       struct gcmp_arena *arena, enum gcmp_cause_kind *found,
+                                       struct gradcmp_error *error) {
+    struct gradcmp_pair_report *pair = scene->pair;
+    struct gcmp_arena scratch = GCMP_ARENA_INIT;
+    double figure;
+    *found = gcmp_cause_global(pair, &scene->global, &scratch, &figure);
+    gcmp_arena_free(&scratch);
+    if (*found == GCMP_CAUSE_NONE) {
+        return GRADCMP_OK;
+    }
+    const char *text =
+        *found == GCMP_CAUSE_DIFFERENT_START ? scene->start_text
+        : *found == GCMP_CAUSE_DIFFERENT_DATA
+            ? gcmp_arena_format(arena,
+                                "the weights that both sides started from agree, "
+                                "and no gradient does: median cosine %.3f",
+                                figure)
+            : gcmp_arena_format(arena,
+                                "one microbatch of %llu, in all gradients: %.3f "
+                                "times the baseline, and a rest",
+                                (unsigned long long)scene->global.microbatches, figure);
+    if (text == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        if (is_failing(&pair->parameters[i]) && !has_cause(&pair->parameters[i])) {
+            GCMP_TRY(add_cause(&pair->parameters[i], *found, text, arena, error));
+        }
+    }
+    pair->onset_layer = pair->jump_layer = -1;
+    const char *origin = gcmp_cause_origin(*found);
+    pair->cause = (struct gradcmp_cause){gcmp_cause_name(*found), NAN, NAN,
+                                         gcmp_arena_format(arena, "%s (%s)", text, origin)};
+    if (pair->cause.text == NULL) {
+        GCMP_FAIL_MEMORY(error);
     }
     return GRADCMP_OK;
 }
@@ -277,7 +324,8 @@ static enum gradcmp_status tell_group(const struct gcmp_cause_scene *scene,
     struct gradcmp_cause cause = chosen->causes[0];
     struct group group = find_group(scene, &cause);
     if (!group.one_factor && group.a2 > 0.0) {
-        cause.factor = gcmp_cause_snap(1.0 + group.ad / group.a2, group.tolerance);
+        double common = isnan(scene->pair->common_factor) ? 1.0 : scene->pair->common_factor;
+        cause.factor = gcmp_cause_snap((1.0 + group.ad / group.a2) / common, group.tolerance);
         cause.text = gcmp_cause_factor_text(cause.factor, arena);
     }
     cause.residual = group.residual;
@@ -317,6 +365,51 @@ static enum gradcmp_status tell_common(struct gradcmp_pair_report *pair, struct 
     return GRADCMP_OK;
 }
 
+/* True where a flipped choice of experts explains every finding of the pair. */
+static bool is_all_routing(const struct gradcmp_pair_report *pair) {
+    bool routed = false;
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
+        if (parameter->verdict == GRADCMP_VERDICT_PASS ||
+            parameter->verdict == GRADCMP_VERDICT_UNJUDGED) {
+            continue;
+        }
+        enum gcmp_cause_kind kind = kind_of(parameter);
+        bool explained = kind == GCMP_CAUSE_ROUTING ||
+                         (kind == GCMP_CAUSE_UPSTREAM && parameter->rel <= MOST_MOVED);
+        if (!explained) {
+            return false;
+        }
+        routed = routed || kind == GCMP_CAUSE_ROUTING;
+    }
+    return routed;
+}
+
+/* Both sides are clipped to one global norm, and something fails beside the common factor: the
+ * factor is what clipping makes of the other gradients. */
+static bool is_clipped(const struct gcmp_cause_scene *scene) {
+    const struct gradcmp_pair_report *pair = scene->pair;
+    return scene->clip > 0.0 && pair->onset_layer >= 0 &&
+           fabs(pair->norm_a / scene->clip - 1.0) <= CLIP_SLACK &&
+           fabs(pair->norm_b / scene->clip - 1.0) <= CLIP_SLACK;
+}
+
+static enum gradcmp_status tell_clipped(const struct gcmp_cause_scene *scene,
+                                        struct gcmp_arena *arena, struct gradcmp_error *error) {
+    struct gradcmp_cause *cause = &scene->pair->cause;
+    if (cause->text != NULL) {
+        cause->text = gcmp_arena_format(
+            arena,
+            "%s; both sides are clipped to a global norm of %g, so all gradients are %.4g "
+            "times the baseline's",
+            cause->text, scene->clip, scene->pair->common_factor);
+        if (cause->text == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status describe_spread(const struct gcmp_cause_scene *scene,
                                            struct gradcmp_error *error) {
     size_t count = scene->pair->parameter_count;
@@ -340,11 +433,20 @@ enum gradcmp_status gcmp_cause_conclude(const struct gcmp_cause_scene *scene,
                                         struct gcmp_arena *arena, struct gradcmp_error *error) {
     struct gradcmp_pair_report *pair = scene->pair;
     pair->cause = (struct gradcmp_cause){NULL, NAN, NAN, NULL};
+    enum gcmp_cause_kind global;
+    GCMP_TRY(fill_global(scene, arena, &global, error));
+    if (global != GCMP_CAUSE_NONE) {
+        return describe_spread(scene, error);
+    }
     GCMP_TRY(fill_rest(scene, arena, error));
     GCMP_TRY(describe_spread(scene, error));
-    if (!isnan(pair->common_factor)) {
+    if (!isnan(pair->common_factor) && !is_clipped(scene)) {
         return tell_common(pair, arena, error);
     }
     const struct gradcmp_parameter_report *chosen = choose(pair);
-    return chosen == NULL ? GRADCMP_OK : tell_group(scene, chosen, arena, error);
+    if (scene->allow_routing && is_all_routing(pair)) {
+        pair->outcome = GRADCMP_OUTCOME_CONSISTENT;
+    }
+    GCMP_TRY(chosen == NULL ? GRADCMP_OK : tell_group(scene, chosen, arena, error));
+    return isnan(pair->common_factor) ? GRADCMP_OK : tell_clipped(scene, arena, error);
 }

@@ -3,7 +3,7 @@
 #ifndef GCMP_BOUNDS_CAUSE_PAIR_H
 #define GCMP_BOUNDS_CAUSE_PAIR_H
 
-#include "bounds/cause.h"
+#include "bounds/cause_global.h"
 
 /* What is known of a parameter beside its figures. */
 struct gcmp_cause_facts {
@@ -23,6 +23,10 @@ struct gcmp_cause_scene {
     struct gradcmp_pair_report *pair;
     const struct gcmp_cause_facts *facts; /* one a parameter */
     uint32_t tp, dp;                      /* the larger of both sides' degrees; 0: not known */
+    struct gcmp_global_facts global;
+    const char *start_text; /* what was found of different starts; NULL: nothing */
+    bool allow_routing;
+    double clip; /* global norm that both sides clip to; 0: none, or not the same */
 };
 
 /* Give every failing parameter that has no cause yet one of missing_reduction, routing, upstream or
@@ -31,7 +35,11 @@ struct gcmp_cause_scene {
  * `arena`. Errors: MEMORY.
  *
  * The pair's cause, the first that applies:
- *   common_scale        the pair's common factor is claimed
+ *   different_start, different_data, last_microbatch     see bounds/cause_global.h; then no layer
+ *                       is blamed: there is no onset and no jump
+ *   common_scale        the pair's common factor is claimed; not where something else fails and
+ *                       both global norms are what both sides clip to: then the factor follows
+ *                       from what fails
  *   missing_reduction   only replicated parameters fail; see below
  *   routing             see below
  *   the cause of a failing parameter in the onset layer, in the order of enum gcmp_cause_kind
@@ -43,10 +51,14 @@ struct gcmp_cause_scene {
  * over data-parallel ranks would look the same.
  *
  * routing: in the onset layer at least two experts fail and at least as many do not, all by no more
- * than half of their gradient; whatever else fails there has one axis, or is the router, of which
- * at least half of the rows, one for each expert, agree. A token whose choice flips leaves one
- * expert for another; a fault in the experts' own arithmetic or reduction would not spare the
- * others, and one in the router's would not spare the other rows.
+ * than half of their gradient; whatever else fails there has one axis, or is within twice its
+ * bound (the attention behind the experts inherits), or is the router, of which at least half of
+ * the rows, one for each expert, agree. A token whose choice flips leaves one expert for another; a
+ * fault in the experts' own arithmetic or reduction would not spare the others, and one in the
+ * router's would not spare the other rows.
+ *
+ * With allow_routing, a pair whose cause is routing is consistent where that explains all of it:
+ * every finding is routing, or upstream of it by no more than half of the gradient.
  */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_cause_conclude(const struct gcmp_cause_scene *scene,
                                                          struct gcmp_arena *arena,

@@ -4,9 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/catalogue.h"
 #include "bounds/cause_pair.h"
 #include "diagnose_facts.h"
 #include "diagnose_search.h"
+#include "diagnose_start.h"
 
 enum { BATCH = 16 }; /* parameters whose samples are in memory at once */
 
@@ -16,6 +18,8 @@ struct diagnosis {
     size_t pair;
     struct gcmp_cause_facts *facts; /* one a parameter; malloced */
     double common;                  /* factor, or 1 */
+    struct gcmp_global_facts global;
+    const char *start_text; /* with starts that differ */
 };
 
 static struct gradcmp_pair_report *pair_of(const struct diagnosis *work) {
@@ -49,10 +53,16 @@ static enum gradcmp_status learn_router(struct diagnosis *work, const struct gcm
 static enum gradcmp_status derive(struct diagnosis *work, struct gradcmp_error *error) {
     struct gradcmp_pair_report *pair = pair_of(work);
     struct gcmp_arena *arena = work->comparison->report->arena;
+    struct gcmp_sample *samples = calloc(pair->parameter_count + 1, sizeof *samples);
+    if (samples == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    const struct gcmp_cause_noise noise = gcmp_cause_noise_of(pair, samples);
+    free(samples);
     for (size_t i = 0; i < pair->parameter_count; i++) {
         struct gradcmp_parameter_report *report = &pair->parameters[i];
         struct gradcmp_cause cause;
-        GCMP_TRY(gcmp_cause_derive(report, work->common, arena, &cause, error));
+        GCMP_TRY(gcmp_cause_derive(report, &noise, arena, &cause, error));
         if (cause.kind == NULL) {
             continue;
         }
@@ -62,6 +72,58 @@ static enum gradcmp_status derive(struct diagnosis *work, struct gradcmp_error *
         }
         report->causes[0] = cause;
         report->cause_count = 1;
+    }
+    return GRADCMP_OK;
+}
+
+static double setting_of(const struct gradcmp_catalogue *catalogue, const char *name) {
+    const struct gradcmp_setting *setting = gcmp_catalogue_setting(catalogue, name);
+    return setting == NULL                          ? (double)NAN
+           : setting->kind == GRADCMP_SETTING_INT   ? (double)setting->integer
+           : setting->kind == GRADCMP_SETTING_FLOAT ? setting->number
+                                                    : (double)NAN;
+}
+
+/* The global norm that both sides clip to; 0: none, or not the same. */
+static double common_clip(const struct gradcmp_catalogue *a, const struct gradcmp_catalogue *b) {
+    double clip_a = setting_of(a, "clip_grad"), clip_b = setting_of(b, "clip_grad");
+    return clip_a > 0.0 && clip_a <= clip_b && clip_b <= clip_a ? clip_a : 0.0;
+}
+
+/* Microbatches of a data-parallel rank in one step; 0: not known. */
+static uint64_t microbatches_of(const struct gradcmp_catalogue *catalogue) {
+    double global = setting_of(catalogue, "global_batch_size");
+    double micro = setting_of(catalogue, "micro_batch_size");
+    double count = global / (micro * catalogue->parallel.dp);
+    return count >= 1.0 && count <= 1e6 && floor(count) >= count ? (uint64_t)count : 0;
+}
+
+/* Where half of what was compared fails without a cause, look whether both sides started alike. */
+static enum gradcmp_status look_at_start(struct diagnosis *work, struct gradcmp_error *error) {
+    struct gradcmp_pair_report *pair = pair_of(work);
+    size_t open = 0, compared = 0;
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *report = &pair->parameters[i];
+        compared += report->in_a && report->in_b && report->shapes_agree;
+        open += report->verdict == GRADCMP_VERDICT_FAIL && report->cause_count == 0;
+    }
+    work->global.dp = pair->catalogue->parallel.dp;
+    work->global.microbatches = microbatches_of(pair->catalogue);
+    if (2 * open < compared || compared == 0) {
+        return GRADCMP_OK;
+    }
+    struct gcmp_start_finding found;
+    GCMP_TRY(gcmp_diagnose_start(work->comparison, work->pair, &found, error));
+    work->global.starts = found.starts;
+    if (found.starts == GCMP_STARTS_DIFFER) {
+        work->start_text = gcmp_arena_format(
+            work->comparison->report->arena,
+            "with the first step undone, the weights of %zu of %zu parameters differ between the "
+            "sides, by %.3g of their size",
+            found.differing, found.looked_at, found.rel);
+        if (work->start_text == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
     }
     return GRADCMP_OK;
 }
@@ -166,10 +228,18 @@ static enum gradcmp_status diagnose_pair(struct gcmp_comparison *comparison, siz
     }
     GCMP_TRY_OUT(gcmp_facts_learn(comparison, index, work.facts, error));
     GCMP_TRY_OUT(derive(&work, error));
+    GCMP_TRY_OUT(look_at_start(&work, error));
     GCMP_TRY_OUT(search_all(&work, error));
     if (gcmp_pair_is_open(pair)) {
-        struct gcmp_cause_scene scene = {pair, work.facts, larger(a->tp, b->tp),
-                                         larger(a->dp, b->dp)};
+        struct gcmp_cause_scene scene = {
+            .pair = pair,
+            .facts = work.facts,
+            .tp = larger(a->tp, b->tp),
+            .dp = larger(a->dp, b->dp),
+            .global = work.global,
+            .start_text = work.start_text,
+            .allow_routing = comparison->options->allow_routing != 0,
+            .clip = common_clip(comparison->report->baseline, pair->catalogue)};
         status = gcmp_cause_conclude(&scene, comparison->report->arena, error);
     }
 out:

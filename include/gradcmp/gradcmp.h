@@ -162,14 +162,15 @@ struct gradcmp_options {
     unsigned device_index; /* with GRADCMP_DEVICE_CUDA: which one, from 0 */
     gradcmp_warn_fn warn;  /* may be NULL */
     void *warn_user;
-    const char *fit; /* file of `gradcmp fit` whose k, C and floors judge; NULL: the theory */
-    int allow_loose; /* gradcmp_fit_make: nonzero: good pairs may be beyond the theory's bound */
+    const char *fit;   /* file of `gradcmp fit` whose k, C and floors judge; NULL: the theory */
+    int allow_loose;   /* gradcmp_fit_make: nonzero: good pairs may be beyond the theory's bound */
+    int allow_routing; /* nonzero: what a flipped choice of experts explains does not fail a pair */
 };
 #define GRADCMP_OPTIONS_INIT                                                                       \
     {                                                                                              \
         sizeof(struct gradcmp_options), NULL, NULL, NULL, GRADCMP_DTYPE_NONE, 0.0, 0.0, 0.0, 0, 0, \
             -1, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, NULL, NULL, GRADCMP_DEVICE_AUTO, 0,      \
-            NULL, NULL, NULL, 0                                                                    \
+            NULL, NULL, NULL, 0, 0                                                                 \
     }
 
 struct gradcmp_checkpoint;

@@ -83,6 +83,11 @@ static void add_inconsistent(struct gcmp_page *page, const struct gradcmp_pair_r
         gcmp_page_add(page, pair->onset_layer == 0 ? " only" : " on");
         separator = ", ";
     }
+    if (separator[0] == '\0' && pair->verdict_counts[GRADCMP_VERDICT_FAIL] > 0) {
+        gcmp_page_addf(page, "%zu of %zu parameters fail",
+                       pair->verdict_counts[GRADCMP_VERDICT_FAIL], pair->parameter_count);
+        separator = ", ";
+    }
     add_unmeasured(page, pair, separator);
     add_worst(page, pair);
 }
@@ -90,6 +95,10 @@ static void add_inconsistent(struct gcmp_page *page, const struct gradcmp_pair_r
 static void add_consistent(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
     size_t passed = pair->verdict_counts[GRADCMP_VERDICT_PASS];
     gcmp_page_addf(page, "%zu parameter%s inside the bound", passed, passed == 1 ? "" : "s");
+    if (pair->cause.kind != NULL) { /* a pair with a cause passes only where that is allowed */
+        gcmp_page_addf(page, ", %zu not, by a flipped choice of experts (%s allowed)",
+                       gcmp_bad_count(pair), pair->cause.kind);
+    }
     add_worst(page, pair);
 }
 

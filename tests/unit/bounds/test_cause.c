@@ -5,13 +5,15 @@
 #include "pair_maker.h"
 
 static struct maker maker;
+static const struct gcmp_cause_noise no_noise = {1.0, NAN, EPS_BF16};
 
 /* The cause of one parameter in a model that is right but for it. */
 static struct gradcmp_cause derive(struct gradcmp_parameter_report *parameter) {
     struct gradcmp_cause cause;
     struct gradcmp_error error = {0};
     maker_judge(&maker);
-    assert_int_equal(gcmp_cause_derive(parameter, 1.0, &maker.arena, &cause, &error), GRADCMP_OK);
+    assert_int_equal(gcmp_cause_derive(parameter, &no_noise, &maker.arena, &cause, &error),
+                     GRADCMP_OK);
     return cause;
 }
 
@@ -53,6 +55,50 @@ static void test_derive__no_factor_where_noise_is_left(void **state) {
     expect_scale(1.03, 0.031, NULL, 0.0); /* it leaves most of what there was */
     expect_scale(0.05, 1.0, NULL, 0.0);
     expect_scale(1.001, 0.01, NULL, 0.0); /* passes */
+}
+
+/* What is added to a gradient changes alpha and leaves more than the others' noise. */
+static void test_derive__something_added_is_no_factor(void **state) {
+    (void)state;
+    for (int added = 0; added < 2; added++) {
+        struct gcmp_sample samples[MAX_PARAMETERS];
+        struct gradcmp_cause cause;
+        struct gradcmp_error error = {0};
+        maker_start(&maker);
+        maker_fill_model(&maker, 0.002, 0.005);
+        struct gradcmp_parameter_report *parameter = maker_find(&maker, "layers.1.mlp.fc1");
+        maker_set(parameter, (struct wanted){4096, 1.0, 1.02, added ? 0.024 : 0.005});
+        parameter->tally.elems = 1 << 20; /* alpha is known well enough for verdict scale */
+        maker_judge(&maker);
+        assert_int_equal(parameter->verdict, GRADCMP_VERDICT_SCALE);
+        struct gcmp_cause_noise noise = gcmp_cause_noise_of(&maker.pair, samples);
+        assert_true(noise.rho > 0.004 && noise.rho < 0.006);
+        assert_int_equal(gcmp_cause_derive(parameter, &noise, &maker.arena, &cause, &error),
+                         GRADCMP_OK);
+        assert_true(added ? cause.kind == NULL : cause.kind != NULL);
+        maker_end(&maker);
+    }
+}
+
+static void test_derive__a_factor_beside_the_common_one(void **state) {
+    (void)state;
+    maker_start(&maker);
+    maker_fill_model(&maker, 0.002, 0.01);
+    for (size_t i = 0; i < maker.pair.parameter_count; i++) {
+        maker_set(&maker.parameters[i], (struct wanted){4096, 1.0, 0.9, 0.004});
+    }
+    struct gradcmp_parameter_report *parameter = maker_find(&maker, "layers.1.mlp.fc1");
+    maker_set(parameter, (struct wanted){4096, 1.0, 1.8, 0.008});
+    maker_judge(&maker);
+    const struct gcmp_cause_noise noise = {maker.pair.common_factor, NAN, EPS_BF16};
+    struct gradcmp_cause cause;
+    struct gradcmp_error error = {0};
+    assert_near(noise.common, 0.9, 1e-6);
+    assert_int_equal(gcmp_cause_derive(parameter, &noise, &maker.arena, &cause, &error),
+                     GRADCMP_OK);
+    assert_near(cause.factor, 2.0, 1e-12);
+    assert_string_equal(cause.text, "twice the baseline, beside the common factor");
+    maker_end(&maker);
 }
 
 static void test_derive__few_elements_prove_no_factor(void **state) {
@@ -186,6 +232,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_derive__factors),
         cmocka_unit_test(test_derive__no_factor_where_noise_is_left),
+        cmocka_unit_test(test_derive__something_added_is_no_factor),
+        cmocka_unit_test(test_derive__a_factor_beside_the_common_one),
         cmocka_unit_test(test_derive__few_elements_prove_no_factor),
         cmocka_unit_test(test_derive__zero_on_one_side),
         cmocka_unit_test(test_derive__nonfinite),

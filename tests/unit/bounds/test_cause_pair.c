@@ -4,6 +4,7 @@
 #include "pair_maker.h"
 
 static struct maker maker;
+static const struct gcmp_cause_noise no_noise = {1.0, NAN, EPS_BF16};
 static struct gcmp_cause_facts facts[MAX_PARAMETERS];
 
 /* A right model; norms are replicated over tensor-parallel ranks, the rest is sharded. */
@@ -29,14 +30,14 @@ static const struct gradcmp_cause *conclude(uint32_t tp, uint32_t dp) {
     for (size_t i = 0; i < maker.pair.parameter_count; i++) {
         struct gradcmp_parameter_report *parameter = &maker.parameters[i];
         struct gradcmp_cause cause;
-        assert_int_equal(gcmp_cause_derive(parameter, 1.0, &maker.arena, &cause, &error),
+        assert_int_equal(gcmp_cause_derive(parameter, &no_noise, &maker.arena, &cause, &error),
                          GRADCMP_OK);
         parameter->cause_count = cause.kind != NULL;
         parameter->causes = gcmp_arena_alloc(&maker.arena, 1, sizeof cause);
         assert_non_null(parameter->causes);
         parameter->causes[0] = cause;
     }
-    struct gcmp_cause_scene scene = {&maker.pair, facts, tp, dp};
+    struct gcmp_cause_scene scene = {.pair = &maker.pair, .facts = facts, .tp = tp, .dp = dp};
     assert_int_equal(gcmp_cause_conclude(&scene, &maker.arena, &error), GRADCMP_OK);
     return &maker.pair.cause;
 }
@@ -200,6 +201,66 @@ static void test_routing__some_experts_and_their_rows(void **state) {
     maker_end(&maker);
 }
 
+static enum gradcmp_outcome outcome_when(bool allowed) {
+    struct gradcmp_error error = {0};
+    conclude(2, 1);
+    for (size_t i = 0; i < maker.pair.parameter_count; i++) {
+        maker.parameters[i].cause_count = 0;
+    }
+    struct gcmp_cause_scene scene = {
+        .pair = &maker.pair, .facts = facts, .tp = 2, .dp = 1, .allow_routing = allowed};
+    assert_int_equal(gcmp_cause_conclude(&scene, &maker.arena, &error), GRADCMP_OK);
+    return maker.pair.outcome;
+}
+
+static void test_routing__passes_where_it_is_allowed_and_explains_all(void **state) {
+    (void)state;
+    start_experts();
+    spoil("layers.3.experts.0.fc1", 0.99, 0.17);
+    spoil("layers.3.experts.5.fc1", 0.95, 0.24);
+    spoil("layers.1.mlp.fc1", 1.0, 0.08);
+    assert_int_equal(outcome_when(false), GRADCMP_OUTCOME_INCONSISTENT);
+    assert_int_equal(outcome_when(true), GRADCMP_OUTCOME_CONSISTENT);
+    spoil("layers.1.mlp.fc1", 1.0, 0.8); /* more than a few tokens make */
+    assert_int_equal(outcome_when(true), GRADCMP_OUTCOME_INCONSISTENT);
+    maker_end(&maker);
+}
+
+/* Both sides clipped to one norm: the doubled layer is the cause, not the factor on the others. */
+static void test_pair__clipping_hides_no_layer(void **state) {
+    (void)state;
+    start();
+    for (size_t i = 0; i < maker.pair.parameter_count; i++) {
+        bool doubled = maker.parameters[i].layer == 2;
+        maker_set(&maker.parameters[i],
+                  (struct wanted){4096, 1.0, doubled ? 1.8 : 0.9, doubled ? 0.008 : 0.004});
+    }
+    maker_judge(&maker);
+    double norm = maker.pair.norm_a;
+    for (int clipped = 0; clipped < 2; clipped++) {
+        conclude(2, 1);
+        for (size_t i = 0; i < maker.pair.parameter_count; i++) {
+            struct gradcmp_error error = {0};
+            const struct gcmp_cause_noise noise = {maker.pair.common_factor, NAN, EPS_BF16};
+            struct gradcmp_parameter_report *parameter = &maker.parameters[i];
+            assert_int_equal(
+                gcmp_cause_derive(parameter, &noise, &maker.arena, &parameter->causes[0], &error),
+                GRADCMP_OK);
+            parameter->cause_count = parameter->causes[0].kind != NULL;
+        }
+        struct gradcmp_error error = {0};
+        maker.pair.norm_b = norm;
+        struct gcmp_cause_scene scene = {
+            .pair = &maker.pair, .facts = facts, .tp = 2, .dp = 1, .clip = clipped ? norm : 0.0};
+        assert_int_equal(gcmp_cause_conclude(&scene, &maker.arena, &error), GRADCMP_OK);
+        assert_int_equal(maker.pair.onset_layer, 2);
+        assert_string_equal(maker.pair.cause.kind, clipped ? "scale" : "common_scale");
+    }
+    assert_near(maker.pair.cause.factor, 2.0, 1e-9);
+    assert_non_null(strstr(maker.pair.cause.text, "both sides are clipped to a global norm of"));
+    maker_end(&maker);
+}
+
 static void test_routing__not_for_one_expert_or_most_of_them(void **state) {
     (void)state;
     start_experts();
@@ -255,6 +316,8 @@ int main(void) {
         cmocka_unit_test(test_missing_reduction__needs_neighbours_and_half_of_its_class),
         cmocka_unit_test(test_missing_reduction__one_norm_alone_may_lack_another_sum),
         cmocka_unit_test(test_routing__some_experts_and_their_rows),
+        cmocka_unit_test(test_routing__passes_where_it_is_allowed_and_explains_all),
+        cmocka_unit_test(test_pair__clipping_hides_no_layer),
         cmocka_unit_test(test_routing__not_for_one_expert_or_most_of_them),
         cmocka_unit_test(test_routing__not_where_dense_weights_fail_or_much_moved),
         cmocka_unit_test(test_pair__common_factor_comes_first),
