@@ -934,6 +934,36 @@ def metrics_set(program, corpus):
     return Metrics(program, os.path.join(corpus, "metrics")).cases()
 
 
+def lint_set(program, corpus):
+    """Settings of runs: every finding, with severity, subject, value and what to write instead."""
+    folder = os.path.join(corpus, "lint")
+
+    def key(finding):
+        return json.dumps([finding[name] for name in ("rule", "severity", "subject", "value", "fix")])
+
+    def judge(case, options):
+        paths = [os.path.join(folder, name) for name in case["inputs"]]
+        code, document, complaint = program.document(
+            program.run("lint", "--json", "-", "--quiet", *options, *paths))
+        if document is None:
+            return [complaint]
+        wrong = []
+        found = sorted(map(key, document["findings"]))
+        for finding in sorted(map(key, case["findings"])):
+            if finding in found:
+                found.remove(finding)
+            else:
+                wrong.append("not found: %s" % finding)
+        wrong += ["not expected: %s" % finding for finding in found]
+        if document["verdict"] != case["verdict"] or code != (case["verdict"] == "fail"):
+            wrong.append("verdict %s, exit %s; expected %s" % (document["verdict"], code, case["verdict"]))
+        return wrong
+
+    for name, case in sorted(load_json(os.path.join(folder, "expected.json")).items()):
+        yield name, lambda i=case: judge(i, ())
+        yield name + ", said", lambda i=case: judge(i, ("--rules", i["profile"]))
+
+
 def whole_corpus(program, corpus):
     folder = os.path.join(corpus, "megatron")
     checkpoints = load_yaml(os.path.join(folder, "manifest.yaml"))["checkpoints"]
@@ -1038,6 +1068,7 @@ SETS = {
     "metrics": metrics_set,
     "resume": resume_set,
     "bits_self": bits_self_set,
+    "lint": lint_set,
 }
 
 

@@ -433,6 +433,34 @@ GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_metrics(const char *a, const char *b, const struct gradcmp_metrics_options *options,
                 struct gradcmp_evidence **out, struct gradcmp_error *error);
 
+/* How `gradcmp lint` judges. Start from GRADCMP_LINT_OPTIONS_INIT. */
+struct gradcmp_lint_options {
+    size_t struct_size; /* sizeof(struct gradcmp_lint_options) of the caller */
+    const char *rules;  /* "megatron", "ascend", "gradients", several with commas; NULL or "auto":
+                           megatron or ascend, as the files tell */
+    int strict;         /* nonzero: warnings make the exit status 1 */
+    int pair;           /* nonzero: two paths of two runs, and what differs between them */
+};
+#define GRADCMP_LINT_OPTIONS_INIT                                                                  \
+    { sizeof(struct gradcmp_lint_options), NULL, 0, 0 }
+
+/* Look at the determinism settings of one run (with `pair`: of two). Each path is an environment
+ * dump, a launch script, arguments or a configuration as JSON or YAML, a training log, the output
+ * of pip freeze, a checkpoint or its common.pt; found out by content. A path that cannot be read
+ * gives the verdict "invalid" (exit status 2) and no failure. USAGE: an option or the number of
+ * paths makes no sense. On success *out is owned by the caller (gradcmp_evidence_free); NULL after
+ * a failure. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_lint(const char *const *paths, size_t path_count,
+             const struct gradcmp_lint_options *options, struct gradcmp_evidence **out,
+             struct gradcmp_error *error);
+
+/* Write what a rule ("MG02") looks at, accepts, and why. USAGE: no such rule. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status gradcmp_lint_explain(const char *rule,
+                                                                      gradcmp_write_fn write,
+                                                                      void *user,
+                                                                      struct gradcmp_error *error);
+
 /* Walk the cases. An index out of range gives a zeroed case. */
 GRADCMP_API size_t gradcmp_evidence_case_count(const struct gradcmp_evidence *evidence);
 GRADCMP_API void gradcmp_evidence_case(const struct gradcmp_evidence *evidence, size_t index,

@@ -42,5 +42,6 @@ int cli_run_extract(const struct cli_settings *settings);
 int cli_run_fit(const struct cli_settings *settings);
 int cli_run_metrics(const struct cli_settings *settings);
 int cli_run_bits(const struct cli_settings *settings);
+int cli_run_lint(const struct cli_settings *settings);
 
 #endif

@@ -7,7 +7,7 @@ const struct cli_command cli_commands[] = {
     {"compare", CLI_COMPARE, "BASELINE CANDIDATE...",
      "Judge the gradients in each CANDIDATE checkpoint against those in BASELINE.\n"
      "Exit status: 0 consistent, 1 different, 2 trouble or undecided.\n"
-     "Other commands: ls, check, extract, fit, metrics, bits (gradcmp ls --help)\n",
+     "Other commands: ls, check, extract, fit, metrics, bits, lint (gradcmp ls --help)\n",
      "Example: a run on four tensor-parallel ranks against the same run on one\n"
      "  gradcmp --json report.json ckpt/tp1/iter_0000001 ckpt/tp4/iter_0000001\n",
      cli_run_compare},
@@ -53,6 +53,13 @@ const struct cli_command cli_commands[] = {
      "Example: a resumed run against the unbroken one; the learning rate may differ\n"
      "  gradcmp bits --ignore args.lr unbroken/iter_0000200 resumed/iter_0000200\n",
      cli_run_bits},
+    {"lint", CLI_LINT, "FILE...",
+     "Look at the determinism settings of a run: environment dumps, launch scripts,\n"
+     "arguments (JSON, YAML), training logs, pip freeze, checkpoints.\n"
+     "Exit status: 0 pass or warnings, 1 errors, 2 unreadable or nothing to judge.\n",
+     "Example: what differs between two runs, and does it spoil their comparison?\n"
+     "  gradcmp lint --pair run1/launch.sh run2/launch.sh\n",
+     cli_run_lint},
     {NULL, 0, NULL, NULL, NULL, NULL}};
 
 const struct cli_command *cli_command_find(const char *name) {

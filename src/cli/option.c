@@ -123,6 +123,13 @@ const struct cli_option cli_options[] = {
     {"max-ratio", 0, CLI_LIST, CLI_METRICS, FIELD(ratios), 0, "M=X", NULL, "B at most X times A",
      "The median of metric M in B may be at most X times that in A; replaces other judgements of "
      "M. May be repeated."},
+    {"rules", 0, CLI_TEXT, CLI_LINT, FIELD(rules), 0, "SETS", NULL, "which sets of rules",
+     "megatron, ascend, gradients, or several with commas; auto (the default) takes megatron or "
+     "ascend, as the files tell."},
+    {"pair", 0, CLI_FLAG, CLI_LINT, FIELD(pair), 1, NO_ARGUMENT, "compare two runs",
+     "Tell what differs between the settings of two runs, and whether that spoils a comparison."},
+    {"explain", 0, CLI_TEXT, CLI_LINT, FIELD(explain), 0, "RULE", NULL, "what a rule is about",
+     "Print what a rule looks at, what it accepts, and why."},
     {"help", 'h', CLI_FLAG, CLI_ALL | CLI_METRICS | CLI_LINT, FIELD(help), 1, NO_ARGUMENT,
      "this text", "Print a short help and exit."},
     {"help-all", 0, CLI_FLAG, CLI_ALL, FIELD(help), 2, NO_ARGUMENT, "all options in full",

@@ -24,6 +24,8 @@ struct cli_settings {
     int stats, as_float32;
     int help, version; /* asked for: nothing else is done; help 2: all of it */
 
+    const char *rules, *explain;        /* of lint; NULL: none given */
+    int pair;                           /* of lint */
     int mode;                           /* of metrics: 0 exact, 1 approx */
     struct cli_list tolerances, ratios; /* of metrics */
     struct cli_list ignore;             /* of bits: paths that may differ */

@@ -18,6 +18,7 @@ formats              formats/ base/ gradcmp/
 unshard              unshard/ base/ gradcmp/
 bounds               bounds/ base/ gradcmp/
 gpu                  gpu/ base/ gradcmp/ kernels/lane
+src/lint             lint/ report/ base/ gradcmp/
 src/metrics          metrics/ report/ base/ gradcmp/
 src/cli              cli/ gradcmp/gradcmp.h
 src/h5helper         h5helper/ formats/hdf5_wire.h base/ gradcmp/

@@ -1,0 +1,252 @@
+/* Arguments and environments in JSON and YAML documents. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/yaml_doc.h"
+#include "lint/text.h"
+
+enum { MAX_SECTION_DEPTH = 4 };
+
+struct json_reader {
+    const char *bytes;
+    struct gcmp_lint_source *source;
+    struct gradcmp_error *error;
+};
+
+/* jansson keeps no lines: the first place where the key stands in quotes. */
+static uint64_t line_of(const struct json_reader *reader, const char *key) {
+    char quoted[256];
+    if (snprintf(quoted, sizeof quoted, "\"%s\"", key) >= (int)sizeof quoted) {
+        return 0;
+    }
+    const char *found = strstr(reader->bytes, quoted);
+    uint64_t line = found != NULL;
+    for (const char *at = reader->bytes; found != NULL && at < found; at++) {
+        line += *at == '\n';
+    }
+    return line;
+}
+
+/* The text of a scalar: the string itself, else as JSON writes it; NULL for null. The caller frees
+ * *made. */
+static const char *scalar_text(const json_t *value, char **made) {
+    *made = NULL;
+    if (json_is_string(value)) {
+        return json_string_value(value);
+    }
+    if (json_is_null(value)) {
+        return NULL;
+    }
+    *made = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    return *made;
+}
+
+static enum gradcmp_status set_json(const struct json_reader *reader, enum gcmp_lint_kind kind,
+                                    const char *key, const json_t *value) {
+    char *made;
+    struct gcmp_lint_setting setting = {.kind = kind, .name = key, .line = line_of(reader, key)};
+    setting.text = scalar_text(value, &made);
+    setting.is_switch = json_is_boolean(value);
+    enum gradcmp_status status =
+        kind == GCMP_LINT_ENV ? gcmp_lint_set(reader->source, &setting, reader->error)
+                              : gcmp_lint_set_argument(reader->source, key, setting, reader->error);
+    free(made);
+    return status;
+}
+
+static enum gradcmp_status read_json_env(const struct json_reader *reader, json_t *object) {
+    const char *key;
+    json_t *value;
+    reader->source->has_env = true;
+    json_object_foreach(object, key, value) {
+        if (json_is_object(value) || json_is_array(value)) {
+            GCMP_FAIL_AT(reader->error, GRADCMP_ERROR_CORRUPT, reader->source->path,
+                         GRADCMP_NO_OFFSET,
+                         "line %llu: the value of the environment variable \"%.100s\" is no text",
+                         (unsigned long long)line_of(reader, key), key);
+        }
+        GCMP_TRY(set_json(reader, GCMP_LINT_ENV, key, value));
+    }
+    return GRADCMP_OK;
+}
+
+static bool is_env_name(const char *key) {
+    static const char *const names[] = {"ENV_VARS", "env_vars", "env", "environment", "environ"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(key, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_args_name(const char *key) {
+    return strcmp(key, "MODEL_ARGS") == 0 || strcmp(key, "model_args") == 0 ||
+           strcmp(key, "args") == 0 || strcmp(key, "arguments") == 0;
+}
+
+/* Arguments, flat or in sections; a section's values count under their own names. */
+static enum gradcmp_status read_json_args(const struct json_reader *reader, json_t *object,
+                                          int depth) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value) {
+        json_t *wrapped = json_object_get(value, "value"); /* config.json of Weights & Biases */
+        if (depth == 0 && json_is_object(value) && is_env_name(key)) {
+            GCMP_TRY(read_json_env(reader, value));
+        } else if (wrapped != NULL && json_object_size(value) <= 2) {
+            reader->source->has_args = true;
+            GCMP_TRY(set_json(reader, GCMP_LINT_ARG, key, wrapped));
+        } else if (json_is_object(value)) {
+            reader->source->has_args = reader->source->has_args || is_args_name(key);
+            if (depth < MAX_SECTION_DEPTH) {
+                GCMP_TRY(read_json_args(reader, value, depth + 1));
+            }
+        } else {
+            reader->source->has_args = true;
+            GCMP_TRY(set_json(reader, GCMP_LINT_ARG, key, value));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* True where the document is an environment itself: all values are texts, and names in capitals. */
+static bool is_environment(json_t *document) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(document, key, value) {
+        if (!json_is_string(value) || strpbrk(key, "abcdefghijklmnopqrstuvwxyz-") != NULL) {
+            return false;
+        }
+    }
+    return json_object_size(document) > 0;
+}
+
+enum gradcmp_status gcmp_lint_read_json(const char *bytes, size_t length_bytes,
+                                        struct gcmp_lint_source *source,
+                                        struct gradcmp_error *error) {
+    json_error_t trouble;
+    json_t *document = json_loadb(bytes, length_bytes, JSON_REJECT_DUPLICATES, &trouble);
+    if (document == NULL) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, source->path,
+                     (uint64_t)(trouble.position > 0 ? trouble.position : 0),
+                     "line %d, column %d: %.200s", trouble.line, trouble.column, trouble.text);
+    }
+    struct json_reader reader = {bytes, source, error};
+    source->form = GCMP_LINT_JSON;
+    enum gradcmp_status status = is_environment(document) ? read_json_env(&reader, document)
+                                                          : read_json_args(&reader, document, 0);
+    json_decref(document);
+    GCMP_TRY(status);
+    if (!source->has_args && !source->has_env) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, source->path, GRADCMP_NO_OFFSET,
+                     "a JSON object without any setting");
+    }
+    return GRADCMP_OK;
+}
+
+/* --- YAML --- */
+
+static enum gradcmp_status set_yaml(struct gcmp_lint_source *source, enum gcmp_lint_kind kind,
+                                    const struct gcmp_yaml *key, const struct gcmp_yaml *value,
+                                    struct gradcmp_error *error) {
+    bool truth = false;
+    struct gcmp_lint_setting setting = {.kind = kind, .name = key->text, .line = key->line};
+    if (value->kind != GCMP_YAML_SCALAR) {
+        setting.text = "(a list or mapping)";
+        setting.line = value->line;
+    } else if (kind == GCMP_LINT_ARG && gcmp_yaml_bool(value, &truth)) {
+        setting.is_switch = true;
+        setting.text = truth ? "true" : "false";
+    } else {
+        setting.text = gcmp_yaml_is_null(value) ? NULL : value->text;
+    }
+    if (kind == GCMP_LINT_ENV) {
+        setting.text = setting.text == NULL ? "" : setting.text;
+        return gcmp_lint_set(source, &setting, error);
+    }
+    return gcmp_lint_set_argument(source, key->text, setting, error);
+}
+
+static enum gradcmp_status read_yaml_env(struct gcmp_lint_source *source,
+                                         const struct gcmp_yaml *mapping,
+                                         struct gradcmp_error *error) {
+    source->has_env = true;
+    for (size_t i = 0; i < mapping->count; i++) {
+        if (mapping->items[i]->kind != GCMP_YAML_SCALAR) {
+            GCMP_YAML_FAIL(error, source->path, mapping->keys[i],
+                           "the value of the environment variable \"%.100s\" is no text",
+                           mapping->keys[i]->text);
+        }
+        GCMP_TRY(set_yaml(source, GCMP_LINT_ENV, mapping->keys[i], mapping->items[i], error));
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status read_yaml_args(struct gcmp_lint_source *source,
+                                          const struct gcmp_yaml *mapping, int depth,
+                                          struct gradcmp_error *error) {
+    for (size_t i = 0; i < mapping->count; i++) {
+        const struct gcmp_yaml *value = mapping->items[i];
+        if (value->kind == GCMP_YAML_MAPPING && mapping->keys[i]->text[0] != '-') {
+            if (depth < MAX_SECTION_DEPTH) {
+                GCMP_TRY(read_yaml_args(source, value, depth + 1, error));
+            }
+            continue;
+        }
+        source->has_args = true;
+        GCMP_TRY(set_yaml(source, GCMP_LINT_ARG, mapping->keys[i], value, error));
+    }
+    return GRADCMP_OK;
+}
+
+/* The sections of a test's model_config.yaml: what is in others (anchors, the kind of test) is no
+ * setting. */
+static enum gradcmp_status read_yaml_sections(struct gcmp_lint_source *source,
+                                              const struct gcmp_yaml *document, bool *found,
+                                              struct gradcmp_error *error) {
+    for (size_t i = 0; i < document->count; i++) {
+        const struct gcmp_yaml *value = document->items[i];
+        const char *key = document->keys[i]->text;
+        bool is_empty = gcmp_yaml_is_null(value);
+        if (is_env_name(key) && (value->kind == GCMP_YAML_MAPPING || is_empty)) {
+            *found = source->has_env = true;
+            if (!is_empty) {
+                GCMP_TRY(read_yaml_env(source, value, error));
+            }
+        } else if (is_args_name(key) && (value->kind == GCMP_YAML_MAPPING || is_empty)) {
+            *found = source->has_args = true;
+            if (!is_empty) {
+                GCMP_TRY(read_yaml_args(source, value, 0, error));
+            }
+        }
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_lint_read_yaml(const char *bytes, size_t length_bytes,
+                                        struct gcmp_lint_source *source,
+                                        struct gradcmp_error *error) {
+    struct gcmp_yaml *document = NULL;
+    bool found = false;
+    source->form = GCMP_LINT_YAML;
+    GCMP_TRY(gcmp_yaml_parse(source->arena, source->path, bytes, length_bytes, &document, error));
+    if (document == NULL || document->kind != GCMP_YAML_MAPPING || document->count == 0) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, source->path, GRADCMP_NO_OFFSET,
+                     "expected a mapping of settings");
+    }
+    GCMP_TRY(read_yaml_sections(source, document, &found, error));
+    if (!found) {
+        const struct gcmp_yaml *training = gcmp_yaml_get(document, "training");
+        source->is_mindspeed_mm =
+            training != NULL && gcmp_yaml_get(training, "use_deter_comp") != NULL;
+        GCMP_TRY(read_yaml_args(source, document, 0, error));
+    }
+    if (!source->has_args && !source->has_env) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, source->path, GRADCMP_NO_OFFSET,
+                     "a mapping without any setting");
+    }
+    return GRADCMP_OK;
+}

@@ -1,0 +1,239 @@
+/* Applies the rules to the sources of one run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "lint/lint.h"
+
+enum gradcmp_status gcmp_lint_parse_sets(const char *text, unsigned *out,
+                                         struct gradcmp_error *error) {
+    static const struct {
+        const char *name;
+        unsigned bit;
+    } sets[] = {{"auto", 0},
+                {"megatron", GCMP_LINT_MEGATRON},
+                {"ascend", GCMP_LINT_ASCEND},
+                {"gradients", GCMP_LINT_GRADIENTS}};
+    *out = 0;
+    while (text != NULL && *text != '\0') {
+        size_t count = strcspn(text, ","), i = 0;
+        while (i < 4 &&
+               (strlen(sets[i].name) != count || strncmp(sets[i].name, text, count) != 0)) {
+            i++;
+        }
+        if (i == 4) {
+            GCMP_FAIL(
+                error, GRADCMP_ERROR_USAGE,
+                "--rules: expected auto, megatron, ascend or gradients (several with commas), "
+                "found \"%.*s\"",
+                (int)(count > 100 ? 100 : count), text);
+        }
+        *out |= sets[i].bit;
+        text += count + (text[count] == ',');
+    }
+    return GRADCMP_OK;
+}
+
+static bool starts_with(const char *text, const char *const prefixes[]) {
+    for (size_t i = 0; prefixes[i] != NULL; i++) {
+        if (strncmp(text, prefixes[i], strlen(prefixes[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Settings that only runs on Ascend have. */
+static bool is_of_ascend(const struct gcmp_lint_setting *setting) {
+    static const char *const variables[] = {"HCCL_",       "ASCEND_", "CLOSE_MATMUL",
+                                            "PYTORCH_NPU", "NPU_",    "ACL_",
+                                            "TORCH_NPU",   "CANN_",   NULL};
+    static const char *const arguments[] = {"npu_", "use_deter_comp", "balanced_moe_", NULL};
+    static const char *const packages[] = {"torch_npu", "mindspeed", NULL};
+    return starts_with(setting->name, setting->kind == GCMP_LINT_ENV   ? variables
+                                      : setting->kind == GCMP_LINT_ARG ? arguments
+                                                                       : packages);
+}
+
+unsigned gcmp_lint_choose_sets(const struct gcmp_lint_run *run) {
+    for (size_t i = 0; i < run->source_count; i++) {
+        for (size_t k = 0; k < run->sources[i].count; k++) {
+            if (is_of_ascend(&run->sources[i].settings[k])) {
+                return GCMP_LINT_ASCEND;
+            }
+        }
+    }
+    return GCMP_LINT_MEGATRON;
+}
+
+static enum gradcmp_status append(struct gcmp_lint_content *content,
+                                  const struct gcmp_lint_finding *finding,
+                                  struct gradcmp_error *error) {
+    if (content->count == content->capacity) {
+        size_t wanted = content->capacity == 0 ? 32 : content->capacity * 2;
+        struct gcmp_lint_finding *grown =
+            reallocarray(content->findings, wanted, sizeof *content->findings);
+        if (grown == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        content->findings = grown;
+        content->capacity = wanted;
+    }
+    content->findings[content->count++] = *finding;
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_lint_add(struct gcmp_lint_content *content, const char *id,
+                                  struct gcmp_lint_finding finding, struct gradcmp_error *error) {
+    finding.rule = gcmp_lint_rule_find(id);
+    if (finding.severity == 0) {
+        finding.severity = finding.rule->severity;
+    }
+    if (finding.fix == NULL) {
+        finding.fix = finding.rule->fix;
+    }
+    if (finding.accepted == NULL) {
+        finding.accepted = finding.rule->accepted;
+    }
+    return append(content, &finding, error);
+}
+
+/* --- GN: how settings are written --- */
+
+static struct gcmp_lint_finding at(const struct gcmp_lint_source *source,
+                                   const struct gcmp_lint_setting *setting) {
+    struct gcmp_lint_finding finding = {.file = source->path, .line = setting->line};
+    finding.subject = setting->name;
+    finding.value = setting->text;
+    return finding;
+}
+
+static enum gradcmp_status judge_writing(struct gcmp_lint_content *content,
+                                         const struct gcmp_lint_source *source,
+                                         struct gradcmp_error *error) {
+    for (size_t i = 0; i < source->count; i++) {
+        const struct gcmp_lint_setting *setting = &source->settings[i];
+        struct gcmp_lint_finding finding = at(source, setting);
+        if (setting->is_unset || !gcmp_lint_is_relevant(setting->kind, setting->name)) {
+            continue;
+        }
+        if (setting->times > 1) {
+            GCMP_TRY(gcmp_lint_add(content, "GN01", finding, error));
+        }
+        if (setting->is_unresolved || setting->is_defaulted) {
+            finding.value = setting->raw;
+            finding.severity = setting->is_unresolved ? GCMP_LINT_WARNING : GCMP_LINT_INFO;
+            GCMP_TRY(gcmp_lint_add(content, "GN04", finding, error));
+        }
+    }
+    if (source->stray_lines > 0) {
+        struct gcmp_lint_finding finding = {.subject = "line", .file = source->path};
+        finding.line = source->first_stray_line;
+        GCMP_TRY(gcmp_lint_add(content, "GN02", finding, error));
+    }
+    if (source->unknown_arguments != NULL) {
+        struct gcmp_lint_finding finding = {.subject = "arguments", .file = source->path};
+        finding.value = source->unknown_arguments;
+        finding.line = source->unknown_line;
+        finding.text = "the launch takes arguments from it that are not known, so that an argument "
+                       "told as absent may be there";
+        GCMP_TRY(gcmp_lint_add(content, "GN04", finding, error));
+    }
+    return GRADCMP_OK;
+}
+
+static const char *shown(const struct gcmp_lint_setting *setting) {
+    return setting == NULL ? "(not set)" : setting->text == NULL ? "(none)" : setting->text;
+}
+
+/* Whether a source says anything of a setting: an environment dump also by its absence. */
+static bool speaks(const struct gcmp_lint_source *source, const struct gcmp_lint_setting *setting,
+                   enum gcmp_lint_kind kind) {
+    return setting != NULL ? !setting->is_unresolved
+                           : kind == GCMP_LINT_ENV && source->form == GCMP_LINT_ENV_DUMP;
+}
+
+/* "Ring | CollnetChain": the different values of a setting; *count tells how many. */
+static enum gradcmp_status join_values(const struct gcmp_lint_content *content,
+                                       const struct gcmp_lint_setting *wanted,
+                                       struct gcmp_arena *arena, const char **out, size_t *count,
+                                       bool *all_dumps) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    const struct gcmp_lint_run *run = &content->run;
+    *count = 0;
+    *all_dumps = true;
+    for (size_t i = 0; i < run->source_count; i++) {
+        const struct gcmp_lint_source *source = &run->sources[i];
+        const struct gcmp_lint_setting *own = gcmp_lint_find(source, wanted->kind, wanted->name);
+        bool is_new = speaks(source, own, wanted->kind);
+        *all_dumps = *all_dumps && (!is_new || source->form == GCMP_LINT_ENV_DUMP);
+        for (size_t k = 0; k < i && is_new; k++) {
+            const struct gcmp_lint_source *other = &run->sources[k];
+            const struct gcmp_lint_setting *theirs =
+                gcmp_lint_find(other, wanted->kind, wanted->name);
+            is_new = !speaks(other, theirs, wanted->kind) || strcmp(shown(theirs), shown(own)) != 0;
+        }
+        if (is_new) {
+            gcmp_text_addf(&text, "%s%s", *count > 0 ? " | " : "", shown(own));
+            ++*count;
+        }
+    }
+    *out = text.failed || text.bytes == NULL ? NULL : gcmp_arena_dup(arena, text.bytes);
+    gcmp_text_free(&text);
+    return *out == NULL && *count > 0 ? GRADCMP_ERROR_MEMORY : GRADCMP_OK;
+}
+
+/* Settings of one source that others of the same run contradict. */
+static enum gradcmp_status judge_agreement(struct gcmp_lint_content *content, size_t index,
+                                           struct gcmp_arena *arena, struct gradcmp_error *error) {
+    const struct gcmp_lint_source *source = &content->run.sources[index];
+    for (size_t i = 0; i < source->count; i++) {
+        const struct gcmp_lint_setting *setting = &source->settings[i];
+        struct gcmp_lint_run before = {content->run.sources, index};
+        size_t count;
+        bool all_dumps;
+        if (setting->is_unset || !gcmp_lint_is_relevant(setting->kind, setting->name) ||
+            gcmp_lint_run_find(&before, setting->kind, setting->name, NULL) != NULL) {
+            continue;
+        }
+        struct gcmp_lint_finding finding = at(source, setting);
+        if (join_values(content, setting, arena, &finding.value, &count, &all_dumps) !=
+            GRADCMP_OK) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        if (count > 1) {
+            GCMP_TRY(gcmp_lint_add(content, all_dumps ? "GN03" : "GN05", finding, error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* --- the table --- */
+
+static enum gradcmp_status apply(struct gcmp_lint_content *content,
+                                 const struct gcmp_lint_rule *rule, struct gradcmp_error *error) {
+    struct gcmp_lint_finding finding = {.rule = rule, .severity = rule->severity};
+    if (rule->check == NULL || (rule->sets & content->sets) == 0 ||
+        !gcmp_lint_run_has(&content->run, rule->kind)) {
+        return GRADCMP_OK;
+    }
+    content->evaluated++;
+    finding.subject = rule->subject;
+    finding.fix = rule->fix;
+    finding.accepted = rule->accepted;
+    return rule->check(&content->run, rule, &finding) ? append(content, &finding, error)
+                                                      : GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_lint_judge(struct gcmp_lint_content *content, struct gcmp_arena *arena,
+                                    struct gradcmp_error *error) {
+    for (size_t i = 0; i < content->run.source_count; i++) {
+        GCMP_TRY(judge_writing(content, &content->run.sources[i], error));
+        GCMP_TRY(judge_agreement(content, i, arena, error));
+    }
+    for (const struct gcmp_lint_rule *rule = gcmp_lint_rules; rule->id != NULL; rule++) {
+        GCMP_TRY(apply(content, rule, error));
+    }
+    return GRADCMP_OK;
+}

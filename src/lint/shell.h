@@ -1,0 +1,86 @@
+/* A POSIX shell script (with bash's arrays) read as far as settings go: words with their
+ * expansions, variables, and which of them are exported. Nothing is run. */
+#ifndef GCMP_LINT_SHELL_H
+#define GCMP_LINT_SHELL_H
+
+#include "base/text.h"
+#include "lint/facts.h"
+
+/* Values carry marks for what is not known: UNKNOWN raw UNKNOWN_END, and DEFAULT raw DEFAULT_TEXT
+ * text DEFAULT_END for ${X:-text}. A script with such bytes is refused. */
+enum {
+    GCMP_SHELL_UNKNOWN = 1,
+    GCMP_SHELL_UNKNOWN_END = 2,
+    GCMP_SHELL_DEFAULT = 3,
+    GCMP_SHELL_DEFAULT_TEXT = 4,
+    GCMP_SHELL_DEFAULT_END = 5
+};
+
+/* Limits: of expanded text in all, of words of one command, and of what contains what. */
+enum { GCMP_SHELL_MAX_BYTES = 32 << 20, GCMP_SHELL_MAX_WORDS = 200000, GCMP_SHELL_MAX_DEPTH = 8 };
+
+struct gcmp_shell_variable {
+    const char *name;
+    const char **values; /* marked; several for an array */
+    uint64_t *lines;     /* where each stands */
+    size_t count;
+    bool is_set, is_array, is_exported;
+    unsigned times; /* assigned so far */
+    uint64_t line;
+};
+
+/* A word of a command: NAME=value, or (name NULL) a field. */
+struct gcmp_shell_word {
+    const char *name, *value; /* value: marked */
+    bool is_append;           /* NAME+=value */
+    uint64_t line;
+};
+
+struct gcmp_shell_words {
+    struct gcmp_shell_word *items;
+    size_t count, capacity;
+};
+
+struct gcmp_shell {
+    struct gcmp_lint_source *source;
+    struct gradcmp_error *error;
+    struct gcmp_arena *arena;
+    struct gcmp_shell_variable *variables;
+    size_t variable_count, variable_capacity;
+    struct gcmp_map names;
+    size_t expanded_bytes;
+    unsigned depth;
+    bool exports_all; /* set -a */
+};
+
+/* Where in a text the reading stands. */
+struct gcmp_shell_text {
+    const char *at, *end; /* one NUL stands at `end` */
+    uint64_t line;
+};
+
+/* Read one word (with `splits`: into as many fields as its expansions give) and add it. Stops at a
+ * blank or an operator. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_shell_word(struct gcmp_shell *shell,
+                                                     struct gcmp_shell_text *text, bool splits,
+                                                     struct gcmp_shell_words *words);
+
+/* Add a word. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_shell_add_word(struct gcmp_shell *shell,
+                                                         struct gcmp_shell_words *words,
+                                                         struct gcmp_shell_word word);
+
+/* Find a variable, or NULL; make one. */
+struct gcmp_shell_variable *gcmp_shell_find(struct gcmp_shell *shell, const char *name,
+                                            size_t name_bytes);
+GRADCMP_MUST_USE enum gradcmp_status gcmp_shell_make(struct gcmp_shell *shell, const char *name,
+                                                     struct gcmp_shell_variable **out);
+
+/* Take the marks out of a value: what it comes to with defaults taken, or what was written. */
+const char *gcmp_shell_text_of(struct gcmp_shell *shell, const char *value);
+const char *gcmp_shell_raw_of(struct gcmp_shell *shell, const char *value);
+
+/* Bytes of a variable's name at `at`; 0 where none begins. */
+size_t gcmp_shell_name_bytes(const char *at, const char *end);
+
+#endif

@@ -1,0 +1,1 @@
+gradcmp lint --json - data/lint/launch.sh
