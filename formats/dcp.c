@@ -19,6 +19,7 @@
 #include "formats/dcp_metadata.h"
 #include "formats/dcp_safetensors.h"
 #include "formats/megatron_args.h"
+#include "formats/megatron_flat.h"
 #include "formats/torch_file.h"
 
 enum { MAX_JSON_BYTES = 1 << 20, MAX_RANKS = 1 << 20 };
@@ -158,6 +159,7 @@ static enum gradcmp_status open_catalogue(struct gradcmp_catalogue *catalogue,
     megatron = megatron || common;
     GCMP_TRY(read_metadata(catalogue, &megatron, error));
     GCMP_TRY(gcmp_dcp_place_safetensors(catalogue, error));
+    GCMP_TRY(gcmp_megatron_add_gathered(catalogue, error));
     catalogue->writer = megatron ? "megatron-core" : "torch";
     catalogue->is_ordered = !megatron;
     if (catalogue->iteration < 0) {

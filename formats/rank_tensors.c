@@ -61,6 +61,15 @@ enum gradcmp_status gcmp_rank_reader_open(struct gcmp_rank_reader *reader,
                            &reader->arena, &reader->torch, error);
 }
 
+enum gradcmp_status gcmp_rank_reader_open_range(struct gcmp_rank_reader *reader,
+                                                struct gradcmp_catalogue *catalogue,
+                                                const struct gradcmp_source *range,
+                                                struct gradcmp_error *error) {
+    *reader = (struct gcmp_rank_reader){.catalogue = catalogue};
+    return gcmp_torch_open(catalogue->dir, range->file, range->offset_bytes, range->length_bytes,
+                           &reader->arena, &reader->torch, error);
+}
+
 void gcmp_rank_reader_close(struct gcmp_rank_reader *reader) {
     gcmp_map_free(&reader->sources);
     gcmp_arena_free(&reader->arena);

@@ -42,6 +42,10 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_rank_reader_open(struct gcmp_rank_read
                                                            struct gcmp_rank_arrays *arrays,
                                                            const char *name,
                                                            struct gradcmp_error *error);
+/* The same for an archive in a range of a file; arrays inside of its pickle cannot be added. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_rank_reader_open_range(struct gcmp_rank_reader *reader, struct gradcmp_catalogue *catalogue,
+                            const struct gradcmp_source *range, struct gradcmp_error *error);
 void gcmp_rank_reader_close(struct gcmp_rank_reader *reader);
 
 /* Append the tensor of a node: one piece, the whole tensor. Tensors that share a record share a

@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "base/locate.h"
 #include "base/text.h"
+#include "bucket_proof.h"
 #include "engine/engine.h"
 #include "sibling.h"
 
@@ -172,36 +173,16 @@ bool gcmp_checkpoint_has_state(const struct gradcmp_checkpoint *checkpoint, cons
     return find_state(checkpoint, state) < checkpoint->state_count;
 }
 
-static bool is_bucket_of(const struct gradcmp_stored *stored, const char *state) {
-    return stored->layout == GRADCMP_LAYOUT_BUCKET && stored->state != NULL &&
-           strcmp(stored->state, state) == 0;
-}
-
-static bool has_buckets_of(const struct gradcmp_catalogue *catalogue, const char *state) {
-    for (size_t i = 0; i < catalogue->stored_count; i++) {
-        if (is_bucket_of(&catalogue->stored[i], state)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* True where the optimizer lies in flat buffers inside opaque objects, which are not looked into.
- */
-static bool is_opaque_bucket_layout(const struct gradcmp_catalogue *catalogue) {
-    static const char *const layouts[] = {"dp_reshardable", "dp_zero_gather_scatter",
-                                          "fully_sharded_bucket_space"};
-    for (size_t i = 0; catalogue->layout_name != NULL && i < 3; i++) {
-        if (strcmp(catalogue->layout_name, layouts[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
+/* True for layouts whose optimizer lies in flat buffers that are not read. */
+static bool is_unread_layout(const struct gradcmp_catalogue *catalogue) {
+    return catalogue->layout_name != NULL &&
+           (strcmp(catalogue->layout_name, "fully_sharded_bucket_space") == 0 ||
+            strcmp(catalogue->layout_name, "dp_reshardable") == 0);
 }
 
 static enum gradcmp_status refuse_state(const struct gradcmp_checkpoint *checkpoint,
                                         const char *state, struct gradcmp_error *error) {
-    if (is_opaque_bucket_layout(&checkpoint->catalogue)) {
+    if (is_unread_layout(&checkpoint->catalogue)) {
         GCMP_FAIL_AT(
             error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
             "state \"%s\" is stored in bucket space (%s), inside objects that are not looked into; "
@@ -223,15 +204,21 @@ static enum gradcmp_status refuse_state(const struct gradcmp_checkpoint *checkpo
     return status;
 }
 
-/* Make the parameters of a state, and put them through the rules. */
-static enum gradcmp_status make_model(const struct gradcmp_checkpoint *checkpoint,
-                                      const char *state, struct gradcmp_model *model,
-                                      struct gradcmp_error *error) {
-    struct gcmp_unshard_options options = {.layers = checkpoint->layers_option};
+/* Make the parameters of a state, and put them through the rules; before the first ones in flat
+ * buffers, prove how these are laid out. */
+static enum gradcmp_status make_model(struct gradcmp_checkpoint *checkpoint, const char *state,
+                                      struct gradcmp_model *model, struct gradcmp_error *error) {
     const struct gradcmp_catalogue *catalogue = &checkpoint->catalogue;
-    GCMP_TRY(has_buckets_of(catalogue, state)
-                 ? gcmp_unshard_buckets(catalogue, state, &options, model, error)
-                 : gcmp_unshard(catalogue, state, &options, model, error));
+    bool in_buckets = gcmp_is_flat_state(catalogue, state, GRADCMP_LAYOUT_BUCKET);
+    bool is_flat = in_buckets || gcmp_is_flat_state(catalogue, state, GRADCMP_LAYOUT_LOCAL_BUFFER);
+    if (is_flat && !checkpoint->buckets_proved) {
+        GCMP_TRY(gcmp_prove_buckets(checkpoint, error));
+        checkpoint->buckets_proved = true;
+    }
+    struct gcmp_unshard_options options = {.layers = checkpoint->layers_option,
+                                           .bucket_layout = checkpoint->bucket_layout};
+    GCMP_TRY(in_buckets ? gcmp_unshard_buckets(catalogue, state, &options, model, error)
+                        : gcmp_unshard(catalogue, state, &options, model, error));
     if (checkpoint->mapping == NULL) {
         return GRADCMP_OK;
     }
@@ -258,9 +245,8 @@ enum gradcmp_status gcmp_checkpoint_model(struct gradcmp_checkpoint *checkpoint,
             gcmp_error_add_path(error, checkpoint->path);
             return status;
         }
-        entry->loaded = true;
     }
-    *out = &entry->model;
+    *out = &checkpoint->models[index].model;
     return GRADCMP_OK;
 }
 

@@ -25,6 +25,8 @@ struct gradcmp_checkpoint {
     size_t state_count;
     struct gcmp_state_model *models; /* one a state */
     uint64_t layers_option;          /* L as the caller gave it; 0: from the checkpoint */
+    uint32_t bucket_layout;          /* for struct gcmp_unshard_options */
+    bool buckets_proved;             /* bucket_layout was decided (bucket_proof.h) */
 
     struct gcmp_mapping *mapping; /* rules that every model is put through; NULL: none */
     enum gcmp_mapping_side side;  /* what the checkpoint is to them */

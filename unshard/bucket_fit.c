@@ -10,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/catalogue.h"
-
-enum { ALIGN_ELEMS = 64 };
+#include "unshard/bucket_size.h"
 
 /* Buffers that hold the same parameters: of one optimizer and type of weights. They are sorted by
  * chunk, then group; groups count tensor-parallel ranks first, then expert-parallel ranks (of
@@ -90,22 +88,42 @@ struct cursor {
     const struct gcmp_buffer *buffer;
     size_t bucket;
     uint64_t reached; /* end of the parameter before */
+    uint64_t base;    /* gathered: where the bucket began that the writer cut */
+    uint64_t align;
+    uint64_t bucket_elems; /* gathered: as long a bucket is closed; 0: it is not */
 };
 
-static uint64_t align(uint64_t elem) {
-    return (elem + ALIGN_ELEMS - 1) / ALIGN_ELEMS * ALIGN_ELEMS;
+static uint64_t align_up(uint64_t elem, uint64_t align) {
+    return (elem + align - 1) / align * align;
 }
 
-/* True where nothing but padding is left of the bucket. */
+/* True where nothing but padding is left of the bucket; gathered buffers end without. */
 static bool is_full(const struct cursor *cursor) {
-    uint64_t size = cursor->buffer->buckets[cursor->bucket].stored->shape[0];
-    return cursor->reached == size || align(cursor->reached) == size;
+    const struct gcmp_bucket *bucket = &cursor->buffer->buckets[cursor->bucket];
+    uint64_t size = bucket->stored->shape[0];
+    return cursor->reached == size ||
+           (!bucket->is_gathered && align_up(cursor->reached, cursor->align) == size);
+}
+
+/* Find the place of the next parameter in a gathered buffer, where buckets follow each other without
+ * what padded their ends. `apart`: it has a bucket of its own. */
+static bool advance_gathered(struct cursor *cursor, uint64_t elems, bool apart, uint64_t *start) {
+    uint64_t size = cursor->buffer->buckets->stored->shape[0];
+    *start = cursor->base + align_up(cursor->reached - cursor->base, cursor->align);
+    if (*start > size || elems > size - *start) {
+        return false;
+    }
+    cursor->base = apart ? *start : cursor->base;
+    cursor->reached = *start + elems;
+    bool closes = cursor->bucket_elems != 0 && cursor->reached - cursor->base >= cursor->bucket_elems;
+    cursor->base = apart || closes ? cursor->reached : cursor->base;
+    return true;
 }
 
 /* Find the place of the next parameter. */
 static bool advance(struct cursor *cursor, uint64_t elems, uint64_t *start) {
     const struct gcmp_bucket *bucket = &cursor->buffer->buckets[cursor->bucket];
-    *start = align(cursor->reached);
+    *start = align_up(cursor->reached, cursor->align);
     if (*start + elems > bucket->stored->shape[0]) {
         if (!is_full(cursor) || ++cursor->bucket == cursor->buffer->count) {
             return false;
@@ -126,6 +144,7 @@ struct share {
     size_t from, to;
     int64_t first_expert, last_expert; /* of the share, the last one excluded */
     uint32_t rank, stage;
+    size_t chunk;                       /* of the model */
     const struct gcmp_registered *tied; /* once more, behind the others; NULL: not */
 };
 
@@ -140,16 +159,54 @@ static bool belongs(const struct share *share, const struct gcmp_registered *ent
                                    entry->expert < share->last_expert;
 }
 
-static void record(struct gcmp_fit *fit, const struct share *share, struct gcmp_placed placed) {
+/* False without memory. There is an element of a bucket for each placement. */
+static bool record(struct gcmp_fit *fit, const struct share *share, struct gcmp_placed placed) {
+    if (fit->placed_count == fit->placed_capacity) {
+        size_t more = fit->placed_capacity == 0 ? 256 : 2 * fit->placed_capacity;
+        struct gcmp_placed *moved = reallocarray(fit->placed, more, sizeof *moved);
+        if (moved == NULL) {
+            fit->lacks_memory = true;
+            return false;
+        }
+        fit->placed = moved;
+        fit->placed_capacity = more;
+    }
     placed.rank = share->rank;
     placed.stage = share->stage;
     fit->placed[fit->placed_count++] = placed;
+    return true;
+}
+
+/* The embedding, where no output layer is stored: of several stages the last one holds it once more.
+ */
+static const struct gcmp_registered *find_tied(const struct gcmp_fit *fit) {
+    const struct gcmp_registered *embedding = NULL;
+    for (size_t i = 0; i < fit->weights->count; i++) {
+        if (strcmp(fit->order[i].parameter->name, "output_layer.weight") == 0) {
+            return NULL;
+        }
+        if (strcmp(fit->order[i].parameter->name, "embedding.word_embeddings.weight") == 0) {
+            embedding = &fit->order[i];
+        }
+    }
+    return embedding;
+}
+
+static struct cursor start_cursor(const struct gcmp_fit *fit, const struct gcmp_buffer *buffer,
+                                  const struct share *share) {
+    struct cursor cursor = {.buffer = buffer, .align = fit->layout.align};
+    if (fit->layout.cuts_buckets && share->stage == 0 && share->chunk == 0) {
+        cursor.bucket_elems = gcmp_bucket_elems(fit->catalogue);
+    }
+    return cursor;
 }
 
 /* Lay a share out in a buffer, last entry first; with `keep`, record where each is. */
 static bool lay_out(struct gcmp_fit *fit, const struct gcmp_buffer *buffer,
                     const struct share *share, bool keep) {
-    struct cursor cursor = {buffer, 0, 0};
+    struct cursor cursor = start_cursor(fit, buffer, share);
+    const struct gcmp_registered *shared =
+        fit->layout.splits_shared && share->stream->stages > 1 ? find_tied(fit) : NULL;
     size_t steps = share->to - share->from + (share->tied != NULL ? 1u : 0u);
     size_t first_bucket = (size_t)(buffer->buckets - fit->set->buckets);
     for (size_t step = 0; step < steps; step++) {
@@ -160,15 +217,18 @@ static bool lay_out(struct gcmp_fit *fit, const struct gcmp_buffer *buffer,
         if ((!is_tied && !belongs(share, entry)) || elems == 0) {
             continue;
         }
-        if (!advance(&cursor, elems, &start)) {
+        bool fits = buffer->buckets->is_gathered
+                        ? advance_gathered(&cursor, elems, entry == shared, &start)
+                        : advance(&cursor, elems, &start);
+        if (!fits) {
             return false;
         }
-        if (keep) {
-            record(fit, share,
-                   (struct gcmp_placed){.start = start,
-                                        .parameter = (uint32_t)entry->index,
-                                        .bucket = (uint32_t)(first_bucket + cursor.bucket),
-                                        .repeat = is_tied});
+        struct gcmp_placed placed = {.start = start,
+                                     .parameter = (uint32_t)entry->index,
+                                     .bucket = (uint32_t)(first_bucket + cursor.bucket),
+                                     .repeat = is_tied};
+        if (keep && !record(fit, share, placed)) {
+            return false;
         }
     }
     return cursor.bucket + 1 == buffer->count && is_full(&cursor);
@@ -199,6 +259,7 @@ static bool lay_out_stage(struct gcmp_fit *fit, struct share share, size_t stage
     size_t groups = (size_t)stream->ranks * stream->expert_ranks * stream->stages;
     const struct gcmp_buffer *chunk = stream->buffers + stage / stream->stages * groups;
     share.stage = (uint32_t)(stage % stream->stages);
+    share.chunk = stage / stream->stages;
     for (uint32_t expert_rank = 0; expert_rank < stream->expert_ranks; expert_rank++) {
         share_experts(fit, expert_rank, &share);
         for (share.rank = 0; share.rank < stream->ranks; share.rank++) {
@@ -215,20 +276,6 @@ static bool lay_out_stage(struct gcmp_fit *fit, struct share share, size_t stage
         }
     }
     return true;
-}
-
-/* The embedding, where no output layer is stored: the last stage holds it once more. */
-static const struct gcmp_registered *find_tied(const struct gcmp_fit *fit) {
-    const struct gcmp_registered *embedding = NULL;
-    for (size_t i = 0; i < fit->weights->count; i++) {
-        if (strcmp(fit->order[i].parameter->name, "output_layer.weight") == 0) {
-            return NULL;
-        }
-        if (strcmp(fit->order[i].parameter->name, "embedding.word_embeddings.weight") == 0) {
-            embedding = &fit->order[i];
-        }
-    }
-    return embedding;
 }
 
 /* Give each stage the next run of layers that fills its buffers. */
@@ -259,7 +306,7 @@ static bool fit_stream(struct gcmp_fit *fit, const struct stream *stream) {
 }
 
 /* Streams of a set: one for each optimizer, or one for each type of weights in it. */
-struct streams {
+struct gcmp_streams {
     struct stream list[8];
     size_t count, chains;
 };
@@ -269,8 +316,8 @@ static bool starts_stream(const struct gcmp_buffer *buffers, size_t i) {
            buffers[i - 1].buckets->dtype != buffers[i].buckets->dtype;
 }
 
-static bool collect_streams(const struct gcmp_bucket_set *set, struct streams *streams) {
-    *streams = (struct streams){.count = 0};
+static bool collect_streams(const struct gcmp_bucket_set *set, struct gcmp_streams *streams) {
+    *streams = (struct gcmp_streams){.count = 0};
     for (size_t i = 0; i < set->buffer_count; i++) {
         if (starts_stream(set->buffers, i)) {
             if (streams->count == sizeof streams->list / sizeof streams->list[0]) {
@@ -301,7 +348,7 @@ static bool has_all_groups(const struct stream *stream) {
 
 /* Of two chained optimizers the first has the dense weights, the second the experts; one has both.
  */
-static bool describe_streams(const struct gcmp_fit *fit, struct streams *streams) {
+static bool describe_streams(const struct gcmp_fit *fit, struct gcmp_streams *streams) {
     const struct gradcmp_parallel *parallel = &fit->catalogue->parallel;
     int64_t first_chain = streams->list[0].buffers->buckets->chain;
     bool complete = true;
@@ -342,141 +389,54 @@ static bool read_cuts(struct gcmp_fit *fit, struct gradcmp_error *error) {
     return true;
 }
 
-static int compare_placed(const void *left, const void *right) {
-    const struct gcmp_placed *a = left, *b = right;
-    const uint64_t keys_a[] = {a->parameter, a->repeat, a->rank, a->stage, a->bucket, a->start};
-    const uint64_t keys_b[] = {b->parameter, b->repeat, b->rank, b->stage, b->bucket, b->start};
-    for (size_t i = 0; i < 6; i++) {
-        if (keys_a[i] != keys_b[i]) {
-            return keys_a[i] < keys_b[i] ? -1 : 1;
-        }
-    }
-    return 0;
-}
-
-static bool is_same(const struct gcmp_placed *a, const struct gcmp_placed *b, size_t count) {
-    size_t i = 0;
-    while (i < count && compare_placed(&a[i], &b[i]) == 0) {
-        i++;
-    }
-    return i == count;
-}
-
-/* Whether the run's arguments contradict an order of registration. */
-static bool is_denied(const struct gradcmp_catalogue *catalogue, struct gcmp_modules modules) {
-    const struct gradcmp_setting *impl = gcmp_catalogue_setting(catalogue, "transformer_impl");
-    const struct gradcmp_setting *grouped = gcmp_catalogue_setting(catalogue, "moe_grouped_gemm");
-    bool knows_impl = impl != NULL && impl->kind == GRADCMP_SETTING_TEXT;
-    bool knows_grouped = grouped != NULL && grouped->kind == GRADCMP_SETTING_BOOL;
-    return (knows_impl && (strcmp(impl->text, "local") != 0) != modules.norms_are_fused) ||
-           (knows_grouped && (grouped->integer != 0) != modules.experts_are_grouped);
-}
-
-/* Orders that fit: the placements of the best so far. */
-struct choice {
-    struct gcmp_placed *placed;
-    size_t count;
-    bool is_denied, is_ambiguous;
-};
-
-/* Take an order that fits, unless a better one is known. Frees nothing of `fit`. */
-static bool choose(struct gcmp_fit *fit, bool denied, struct choice *choice) {
-    qsort(fit->placed, fit->placed_count, sizeof *fit->placed, compare_placed);
-    bool is_first = choice->placed == NULL;
-    if (!is_first && choice->count == fit->placed_count &&
-        is_same(choice->placed, fit->placed, fit->placed_count)) {
-        choice->is_denied = choice->is_denied && denied;
-        return true;
-    }
-    if (!is_first && choice->is_denied == denied) {
-        choice->is_ambiguous = true;
-        return true;
-    }
-    if (is_first || choice->is_denied) {
-        size_t bytes = fit->placed_count * sizeof *fit->placed;
-        struct gcmp_placed *copy = malloc(bytes == 0 ? 1 : bytes);
-        if (copy == NULL) {
-            return false;
-        }
-        memcpy(copy, fit->placed, bytes);
-        free(choice->placed);
-        *choice = (struct choice){copy, fit->placed_count, denied, false};
-    }
-    return true;
-}
-
-static enum gradcmp_status try_orders(struct gcmp_fit *fit, const struct streams *streams,
-                                      struct choice *choice, struct gradcmp_error *error) {
-    for (unsigned i = 0; i < 4; i++) {
-        struct gcmp_modules modules = {(i & 1) != 0, (i & 2) != 0};
-        bool fits = true;
-        gcmp_registration_order(fit->weights, modules, fit->order);
-        fit->placed_count = 0;
-        for (size_t s = 0; s < streams->count && fits; s++) {
-            fits = fit_stream(fit, &streams->list[s]);
-        }
-        if (fits && !choose(fit, is_denied(fit->catalogue, modules), choice)) {
-            GCMP_FAIL_MEMORY(error);
-        }
+static enum gradcmp_status make_room(struct gcmp_fit *fit, struct gradcmp_error *error) {
+    fit->cuts = calloc(fit->weights->count + 1, sizeof *fit->cuts);
+    fit->order = calloc(fit->weights->count + 1, sizeof *fit->order);
+    fit->streams = calloc(1, sizeof *fit->streams);
+    if (fit->cuts == NULL || fit->order == NULL || fit->streams == NULL) {
+        GCMP_FAIL_MEMORY(error);
     }
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status refuse(const struct gcmp_fit *fit, const char *why,
-                                  struct gradcmp_error *error) {
+enum gradcmp_status gcmp_fit_refuse(const struct gcmp_fit *fit, const char *why,
+                                    struct gradcmp_error *error) {
     const struct gcmp_bucket *first = fit->set->buckets;
     GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
               "%s: %s; save with --dist-ckpt-optim-fully-reshardable",
               fit->where != NULL ? fit->where : first->stored->key, why);
 }
 
-static enum gradcmp_status make_room(struct gcmp_fit *fit, struct gradcmp_error *error) {
-    for (size_t i = 0; i < fit->set->bucket_count; i++) {
-        fit->placed_capacity += fit->set->buckets[i].piece_count; /* each begins with an edge */
-    }
-    fit->cuts = calloc(fit->weights->count + 1, sizeof *fit->cuts);
-    fit->order = calloc(fit->weights->count + 1, sizeof *fit->order);
-    fit->placed = calloc(fit->placed_capacity + 1, sizeof *fit->placed);
-    if (fit->cuts == NULL || fit->order == NULL || fit->placed == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    return GRADCMP_OK;
-}
-
-enum gradcmp_status gcmp_fit_make(const struct gradcmp_catalogue *catalogue,
-                                  const struct gradcmp_model *weights,
-                                  const struct gcmp_bucket_set *set, struct gcmp_fit *fit,
-                                  struct gradcmp_error *error) {
-    struct streams streams;
+enum gradcmp_status gcmp_fit_start(const struct gradcmp_catalogue *catalogue,
+                                   const struct gradcmp_model *weights,
+                                   const struct gcmp_bucket_set *set, struct gcmp_fit *fit,
+                                   struct gradcmp_error *error) {
     *fit = (struct gcmp_fit){.catalogue = catalogue, .weights = weights, .set = set};
     GCMP_TRY(make_room(fit, error));
     if (catalogue->parallel.tp == 0 || catalogue->parallel.pp == 0) {
-        return refuse(fit, "the sizes of the parallel groups are not known", error);
+        return gcmp_fit_refuse(fit, "the sizes of the parallel groups are not known", error);
     }
-    if (!collect_streams(set, &streams) || !describe_streams(fit, &streams)) {
-        return refuse(fit, "the buckets are not one set for each parallel rank", error);
+    if (!collect_streams(set, fit->streams) || !describe_streams(fit, fit->streams)) {
+        return gcmp_fit_refuse(fit, "the buckets are not one set for each parallel rank", error);
     }
-    if (!read_cuts(fit, error)) {
-        return GRADCMP_ERROR_UNSUPPORTED;
+    return read_cuts(fit, error) ? GRADCMP_OK : GRADCMP_ERROR_UNSUPPORTED;
+}
+
+bool gcmp_fit_lay_out(struct gcmp_fit *fit, struct gcmp_bucket_layout layout) {
+    bool fits = true;
+    fit->layout = layout;
+    fit->placed_count = 0;
+    gcmp_registration_order(fit->weights, layout.modules, fit->order);
+    for (size_t i = 0; i < fit->streams->count && fits; i++) {
+        fits = fit_stream(fit, &fit->streams->list[i]);
     }
-    struct choice choice = {NULL, 0, false, false};
-    enum gradcmp_status status = try_orders(fit, &streams, &choice, error);
-    free(fit->placed);
-    fit->placed = choice.placed;
-    fit->placed_count = choice.count;
-    GCMP_TRY(status);
-    if (choice.placed == NULL) {
-        return refuse(fit, "no order of the model's parameters fills this buffer", error);
-    }
-    fit->where = NULL;
-    return choice.is_ambiguous
-               ? refuse(fit, "several orders of the model's parameters fill the buffers", error)
-               : GRADCMP_OK;
+    return fits;
 }
 
 void gcmp_fit_free(struct gcmp_fit *fit) {
     free(fit->cuts);
     free(fit->order);
     free(fit->placed);
+    free(fit->streams);
     *fit = (struct gcmp_fit){.catalogue = NULL};
 }

@@ -1,5 +1,5 @@
-/* Which parameter lies where in which bucket: found by trying orders of registration, and proved by
- * the sizes and edges of the buckets. */
+/* Which parameter lies where in which bucket, if the buckets were laid out in one given way: proved by
+ * their sizes and edges. */
 #ifndef GCMP_UNSHARD_BUCKET_FIT_H
 #define GCMP_UNSHARD_BUCKET_FIT_H
 
@@ -22,22 +22,45 @@ struct gcmp_placed {
     uint32_t repeat;    /* 1: the embedding once more, as a tied output layer */
 };
 
+/* One way in which a writer may have laid a model out. */
+struct gcmp_bucket_layout {
+    struct gcmp_modules modules;
+    uint64_t align; /* elements; each parameter begins at a multiple of it, counted from its bucket */
+    /* Of gathered buffers, whose buckets are not told apart: */
+    bool cuts_buckets;  /* at the size that the arguments state; else there is one bucket */
+    bool splits_shared; /* a shared embedding has a bucket of its own */
+};
+
+struct gcmp_streams;
+
 struct gcmp_fit {
     const struct gradcmp_catalogue *catalogue;
     const struct gradcmp_model *weights; /* state "param" */
     const struct gcmp_bucket_set *set;
-    struct gcmp_cut_weight *cuts;  /* one a parameter */
-    struct gcmp_registered *order; /* room for all parameters */
-    struct gcmp_placed *placed;    /* sorted by parameter, repeat, rank */
+    struct gcmp_cut_weight *cuts; /* one a parameter */
+    struct gcmp_streams *streams;
+    struct gcmp_bucket_layout layout; /* under way */
+    struct gcmp_registered *order;    /* room for all parameters */
+    struct gcmp_placed *placed;       /* as they were laid out */
     size_t placed_count, placed_capacity;
+    bool lacks_memory; /* for more of them: then a layout that did not fit tells nothing */
     const char *where; /* key of the first bucket that did not fit, for a message; may be NULL */
 };
 
-/* Place all parameters. UNSUPPORTED where no order of registration fits the buckets, or several
- * that differ do. On failure and after use: gcmp_fit_free. */
-GRADCMP_MUST_USE enum gradcmp_status
-gcmp_fit_make(const struct gradcmp_catalogue *catalogue, const struct gradcmp_model *weights,
-              const struct gcmp_bucket_set *set, struct gcmp_fit *fit, struct gradcmp_error *error);
+/* Look at the buckets and at how ranks hold the weights. UNSUPPORTED where they do not tell. On
+ * failure and after use: gcmp_fit_free. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_fit_start(const struct gradcmp_catalogue *catalogue,
+                                                    const struct gradcmp_model *weights,
+                                                    const struct gcmp_bucket_set *set,
+                                                    struct gcmp_fit *fit,
+                                                    struct gradcmp_error *error);
+
+/* Place all parameters in one way; false where that does not fill all buckets. */
+bool gcmp_fit_lay_out(struct gcmp_fit *fit, struct gcmp_bucket_layout layout);
+
+/* UNSUPPORTED, naming the flag that saves a readable checkpoint. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_fit_refuse(const struct gcmp_fit *fit, const char *why,
+                                                     struct gradcmp_error *error);
 void gcmp_fit_free(struct gcmp_fit *fit);
 
 #endif

@@ -1,6 +1,7 @@
 /* Buckets and their keys:
  * [chained_<n>.]optimizer.distributed.dp_group_idx_<n>.gbuf_idx_<n>.dtype_<...>.bucket_idx_<n>.<state>
- * (megatron-core 0.14 and later, `dp_reshardable`). */
+ * (megatron-core 0.14 and later, `dp_reshardable`), or without bucket_idx a whole buffer, gathered on
+ * one rank (until 0.15, `dp_zero_gather_scatter`). */
 #include "unshard/bucket_set.h"
 
 #include <inttypes.h>
@@ -96,6 +97,10 @@ static enum gradcmp_status read_bucket(const struct gradcmp_stored *stored,
     bucket->chunk = number_behind(stored->key, ".gbuf_idx_");
     bucket->index = number_behind(stored->key, ".bucket_idx_");
     bucket->dtype = read_dtype(stored->key);
+    if (strstr(stored->key, ".bucket_idx_") == NULL) {
+        bucket->index = 0;
+        bucket->is_gathered = true;
+    }
     if (bucket->group < 0 || bucket->chunk < 0 || bucket->index < 0 || stored->ndim != 1) {
         GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
                   "%s: the key does not say which bucket this is; save with "
@@ -115,7 +120,8 @@ static enum gradcmp_status make_buffers(struct gcmp_bucket_set *set, struct grad
         struct gcmp_bucket *bucket = &set->buckets[i];
         bool is_next = i > 0 && is_same_buffer(bucket - 1, bucket);
         int64_t expected = is_next ? bucket[-1].index + 1 : 0;
-        if (bucket->index != expected) {
+        bool is_alone = !bucket->is_gathered && !(is_next && bucket[-1].is_gathered);
+        if (bucket->index != expected || !(is_alone || expected == 0)) {
             GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT,
                       "%s: expected bucket %" PRId64 " of that buffer", bucket->stored->key,
                       expected);

@@ -14,6 +14,7 @@ struct gcmp_bucket {
     int64_t group;            /* data-parallel group: the ranks that hold the same parameters */
     int64_t chunk;            /* of the model (virtual pipeline), as "gbuf_idx" counts */
     int64_t index;            /* of the bucket in its buffer */
+    bool is_gathered;         /* all buckets of its buffer in one, without what pads their ends */
     enum gradcmp_dtype dtype; /* of the weights whose state it holds; NONE: the key does not say */
     const struct gradcmp_piece **pieces; /* without empty ones, sorted by start */
     size_t piece_count;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/model_names.h"
-#include "unshard/bucket_fit.h"
+#include "unshard/bucket_layouts.h"
 #include "unshard/coverage.h"
 #include "unshard/flat.h"
 #include "unshard/fragments.h"
@@ -194,8 +194,10 @@ static enum gradcmp_status make_parameters(struct work *work, struct gradcmp_mod
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status rebuild(struct work *work, const struct gradcmp_catalogue *catalogue,
-                                   struct gradcmp_model *model, struct gradcmp_error *error) {
+/* Read the buckets of a state, and leave of the model what they can hold: nothing without buckets. */
+static enum gradcmp_status start(struct work *work, const struct gradcmp_catalogue *catalogue,
+                                 const char *state, struct gradcmp_model *model,
+                                 struct gradcmp_error *error) {
     size_t kept = 0;
     for (size_t i = 0; i < model->count; i++) {
         if (!gcmp_name_is_buffer(model->parameters[i].name)) {
@@ -203,17 +205,53 @@ static enum gradcmp_status rebuild(struct work *work, const struct gradcmp_catal
         }
     }
     model->count = kept;
-    GCMP_TRY(gcmp_bucket_set_read(catalogue, model->state, &work->set, error));
+    GCMP_TRY(gcmp_bucket_set_read(catalogue, state, &work->set, error));
     if (work->set.bucket_count == 0) {
         model->count = 0;
         return GRADCMP_OK;
     }
-    GCMP_TRY(gcmp_fit_make(catalogue, model, &work->set, &work->fit, error));
+    return gcmp_fit_start(catalogue, model, &work->set, &work->fit, error);
+}
+
+static enum gradcmp_status rebuild(struct work *work, const struct gradcmp_catalogue *catalogue,
+                                   const struct gcmp_unshard_options *options,
+                                   struct gradcmp_model *model, struct gradcmp_error *error) {
+    GCMP_TRY(start(work, catalogue, model->state, model, error));
+    if (work->set.bucket_count == 0) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(gcmp_layout_find(&work->fit, options == NULL ? 0 : options->bucket_layout, error));
     work->coords = calloc(work->set.bucket_count, sizeof *work->coords);
     if (work->coords == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
     return make_parameters(work, model, error);
+}
+
+static void free_work(struct work *work) {
+    gcmp_bucket_set_free(&work->set);
+    gcmp_fit_free(&work->fit);
+    gcmp_cover_room_free(&work->room);
+    free(work->made);
+    free(work->coords);
+}
+
+enum gradcmp_status gcmp_unshard_bucket_layouts(const struct gradcmp_catalogue *catalogue,
+                                                const char *state,
+                                                const struct gcmp_unshard_options *options,
+                                                struct gcmp_bucket_layouts *out,
+                                                struct gradcmp_error *error) {
+    struct gradcmp_model model;
+    *out = (struct gcmp_bucket_layouts){.count = 0};
+    GCMP_TRY(gcmp_unshard(catalogue, "param", options, &model, error));
+    struct work work = {.arena = model.arena};
+    enum gradcmp_status status = start(&work, catalogue, state, &model, error);
+    if (status == GRADCMP_OK && work.set.bucket_count > 0) {
+        status = gcmp_layout_list(&work.fit, out, error);
+    }
+    free_work(&work);
+    gcmp_model_free(&model);
+    return status;
 }
 
 enum gradcmp_status gcmp_unshard_buckets(const struct gradcmp_catalogue *catalogue,
@@ -225,15 +263,11 @@ enum gradcmp_status gcmp_unshard_buckets(const struct gradcmp_catalogue *catalog
     enum gradcmp_status status = GRADCMP_ERROR_MEMORY;
     model->state = gcmp_arena_dup(model->arena, state);
     if (model->state != NULL) {
-        status = rebuild(&work, catalogue, model, error);
+        status = rebuild(&work, catalogue, options, model, error);
     } else {
         gcmp_error_set(error, status, NULL, GRADCMP_NO_OFFSET, "out of memory");
     }
-    gcmp_bucket_set_free(&work.set);
-    gcmp_fit_free(&work.fit);
-    gcmp_cover_room_free(&work.room);
-    free(work.made);
-    free(work.coords);
+    free_work(&work);
     if (status != GRADCMP_OK) {
         gcmp_model_free(model);
     }

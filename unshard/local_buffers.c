@@ -12,6 +12,7 @@
 #include "base/catalogue.h"
 #include "base/checked.h"
 #include "base/model_names.h"
+#include "unshard/bucket_size.h"
 #include "unshard/fragments.h"
 #include "unshard/name_parse.h"
 
@@ -176,22 +177,7 @@ static size_t choose_weights(struct cut *cut, const struct gcmp_flat_weight *wei
 /* The size of buckets that the arguments state for a chunk; 0 where there is one bucket. */
 static uint64_t bucket_elems(const struct gradcmp_catalogue *catalogue,
                              const struct gradcmp_coords *coords) {
-    const struct gradcmp_setting *overlaps =
-        gcmp_catalogue_setting(catalogue, "overlap_grad_reduce");
-    const struct gradcmp_setting *stated = gcmp_catalogue_setting(catalogue, "ddp_bucket_size");
-    if (overlaps == NULL || overlaps->kind != GRADCMP_SETTING_BOOL || overlaps->integer == 0 ||
-        coords->pp > 0 || coords->vp > 0) {
-        return 0;
-    }
-    if (stated != NULL && stated->kind == GRADCMP_SETTING_INT && stated->integer > 0) {
-        return (uint64_t)stated->integer;
-    }
-    uint64_t ranks = catalogue->parallel.cp == 0 ? 1 : catalogue->parallel.cp, elems;
-    if (!gcmp_mul_u64(ranks, catalogue->parallel.dp, &ranks) ||
-        !gcmp_mul_u64(ranks, 1000000, &elems)) {
-        return 0;
-    }
-    return elems > 40000000 ? elems : 40000000;
+    return coords->pp > 0 || coords->vp > 0 ? 0 : gcmp_bucket_elems(catalogue);
 }
 
 /* Make the shard that lies at a weight's place. */

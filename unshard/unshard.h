@@ -8,7 +8,8 @@
 
 /* What only the other side or the command line can know. */
 struct gcmp_unshard_options {
-    uint64_t layers; /* L; 0: from the catalogue */
+    uint64_t layers;        /* L; 0: from the catalogue */
+    uint32_t bucket_layout; /* of gcmp_unshard_bucket_layouts; 0: the one that fits */
 };
 
 /* Make the parameters of one state: stacked tensors are split, flattened fragments become boxes,
@@ -33,6 +34,22 @@ GRADCMP_MUST_USE enum gradcmp_status
 gcmp_unshard_buckets(const struct gradcmp_catalogue *catalogue, const char *state,
                      const struct gcmp_unshard_options *options, struct gradcmp_model *model,
                      struct gradcmp_error *error);
+
+/* Numbers of the ways in which buckets can have been laid out. */
+enum { GCMP_BUCKET_LAYOUTS = 32 };
+struct gcmp_bucket_layouts {
+    uint32_t numbers[GCMP_BUCKET_LAYOUTS]; /* for struct gcmp_unshard_options */
+    size_t count;
+    size_t allowed; /* of them, the first ones: those that the run's arguments do not deny */
+};
+
+/* List the layouts that fill the buckets of a state and place some parameter differently from each
+ * other: what is not in the metadata has to tell which it is. No buckets: none. UNSUPPORTED as
+ * gcmp_unshard_buckets where none fits. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_unshard_bucket_layouts(const struct gradcmp_catalogue *catalogue, const char *state,
+                            const struct gcmp_unshard_options *options,
+                            struct gcmp_bucket_layouts *out, struct gradcmp_error *error);
 
 /* Check, from the names alone, that no parameter has lost one of several states: one with only
  * `exp_avg` or only `exp_avg_sq`, where others have both, is CORRUPT and named. A parameter without
