@@ -3,10 +3,10 @@
  *   {"buckets_coalesced": True, <buffer>: {(parameter type, gradient type): {"param": flat tensor,
  *    "exp_avg": ..., "exp_avg_sq": ..., "numel_unpadded": n}}}
  * Before 2024-02 there was a list of tensors, one a bucket, in place of each tensor. Two homes:
- *   distrib_optim.pt of a rank's folder; of a chained optimizer a list of such dicts, None for those
- *   whose rank 0 is elsewhere;
- *   the object "[chained_<n>.]optimizer.distributed.dp_group_idx_<d>.param_state/shard_0_1" of a
- *   distributed checkpoint (sharding type dp_zero_gather_scatter, until core 0.15): [dict]. */
+ *   distrib_optim.pt of a rank's folder; of a chained optimizer a list of such dicts, None for
+ * those whose rank 0 is elsewhere; the object
+ * "[chained_<n>.]optimizer.distributed.dp_group_idx_<d>.param_state/shard_0_1" of a distributed
+ * checkpoint (sharding type dp_zero_gather_scatter, until core 0.15): [dict]. */
 #include "formats/megatron_flat.h"
 
 #include <stdio.h>
@@ -64,9 +64,9 @@ static bool name_local(const struct buffers *buffers, int64_t bucket, const char
     tensor->layout = GRADCMP_LAYOUT_LOCAL_BUFFER;
     tensor->name =
         gcmp_arena_format(arena, "%sgbuf_idx_%lld%s", chained, (long long)buffers->buffer, part);
-    tensor->key = tensor->name == NULL ? NULL
-                                       : gcmp_arena_format(arena, "%s: %s.%s", buffers->home,
-                                                           tensor->name, state);
+    tensor->key = tensor->name == NULL
+                      ? NULL
+                      : gcmp_arena_format(arena, "%s: %s.%s", buffers->home, tensor->name, state);
     return tensor->key != NULL;
 }
 

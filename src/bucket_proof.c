@@ -2,10 +2,10 @@
  *
  * Each parameter of a buffer begins where the one before it ends, so a wrong order or a wrong gap
  * shows at the first elements of a rank's part: a sample is WINDOW_ELEMS from there, and those at
- * the parameter's end. Of more than MAX_WINDOWS, a fixed choice is read. Values that are merely near
- * (weights that were quantized) do not contradict; a wrong place gives values that have nothing to
- * do with each other, and at least two parameters of them: of a single one the values are damaged,
- * not the layout. */
+ * the parameter's end. Of more than MAX_WINDOWS, a fixed choice is read. Values that are merely
+ * near (weights that were quantized) do not contradict; a wrong place gives values that have
+ * nothing to do with each other, and at least two parameters of them: of a single one the values
+ * are damaged, not the layout. */
 #include "bucket_proof.h"
 
 #include <math.h>
@@ -87,13 +87,13 @@ static enum gradcmp_status add_window(struct samples *samples,
     const struct gradcmp_catalogue *catalogue = &samples->checkpoint->catalogue;
     uint64_t left = master->elem_count - first;
     bool has_copy = weight->copy_count == master->copy_count;
-    samples->jobs[samples->count] = (struct gcmp_job){
-        .a = {.catalogue = catalogue,
-              .parameter = weight,
-              .first_elem = first,
-              .copy = has_copy ? copy : 0},
-        .b_count = 1,
-        .elems = left < WINDOW_ELEMS ? left : WINDOW_ELEMS};
+    samples->jobs[samples->count] =
+        (struct gcmp_job){.a = {.catalogue = catalogue,
+                                .parameter = weight,
+                                .first_elem = first,
+                                .copy = has_copy ? copy : 0},
+                          .b_count = 1,
+                          .elems = left < WINDOW_ELEMS ? left : WINDOW_ELEMS};
     samples->others[samples->count++] = (struct gcmp_side){
         .catalogue = catalogue, .parameter = master, .first_elem = first, .copy = copy};
     return GRADCMP_OK;
@@ -104,8 +104,7 @@ static const struct gradcmp_parameter *weight_of(const struct samples *samples,
                                                  const struct gradcmp_parameter *master) {
     const struct gradcmp_parameter *weight = gcmp_model_find(samples->weights, master->name);
     bool fits = weight != NULL && weight->elem_count == master->elem_count &&
-                master->elem_count > 0 &&
-                gcmp_dtype_is_float((enum gradcmp_dtype)weight->dtype) &&
+                master->elem_count > 0 && gcmp_dtype_is_float((enum gradcmp_dtype)weight->dtype) &&
                 gcmp_dtype_is_float((enum gradcmp_dtype)master->dtype);
     return fits ? weight : NULL;
 }
@@ -175,10 +174,10 @@ static void weigh(const struct samples *samples, struct evidence *evidence) {
 static enum gradcmp_status compare_samples(const struct gradcmp_checkpoint *checkpoint,
                                            const struct gradcmp_model *weights,
                                            const struct gradcmp_model *masters,
-                                           struct evidence *evidence,
-                                           struct gradcmp_error *error) {
+                                           struct evidence *evidence, struct gradcmp_error *error) {
     struct samples samples = {.checkpoint = checkpoint, .weights = weights, .masters = masters};
-    struct gcmp_engine_options engine = {.verify = -1}; /* what is read whole later is checked then */
+    struct gcmp_engine_options engine = {.verify =
+                                             -1}; /* what is read whole later is checked then */
     struct gradcmp_error side_error = {0};
     enum gradcmp_status status = make_jobs(&samples, error);
     if (status == GRADCMP_OK && samples.count > 0) {
@@ -236,14 +235,14 @@ static enum gradcmp_status look_at_layout(struct gradcmp_checkpoint *checkpoint,
     struct gcmp_unshard_options options = {.layers = checkpoint->layers_option,
                                            .bucket_layout = number};
     struct gradcmp_model masters;
-    GCMP_TRY(
-        gcmp_unshard_buckets(&checkpoint->catalogue, "fp32_param", &options, &masters, error));
+    GCMP_TRY(gcmp_unshard_buckets(&checkpoint->catalogue, "fp32_param", &options, &masters, error));
     enum gradcmp_status status = compare_samples(checkpoint, weights, &masters, evidence, error);
     gcmp_model_free(&masters);
     return status;
 }
 
-/* Of several layouts that fit, the masters choose; those that the arguments do not deny go first. */
+/* Of several layouts that fit, the masters choose; those that the arguments do not deny go first.
+ */
 static enum gradcmp_status prove_shared(struct gradcmp_checkpoint *checkpoint,
                                         const struct gradcmp_model *weights,
                                         struct gradcmp_error *error) {

@@ -105,8 +105,8 @@ static bool is_full(const struct cursor *cursor) {
            (!bucket->is_gathered && align_up(cursor->reached, cursor->align) == size);
 }
 
-/* Find the place of the next parameter in a gathered buffer, where buckets follow each other without
- * what padded their ends. `apart`: it has a bucket of its own. */
+/* Find the place of the next parameter in a gathered buffer, where buckets follow each other
+ * without what padded their ends. `apart`: it has a bucket of its own. */
 static bool advance_gathered(struct cursor *cursor, uint64_t elems, bool apart, uint64_t *start) {
     uint64_t size = cursor->buffer->buckets->stored->shape[0];
     *start = cursor->base + align_up(cursor->reached - cursor->base, cursor->align);
@@ -115,7 +115,8 @@ static bool advance_gathered(struct cursor *cursor, uint64_t elems, bool apart, 
     }
     cursor->base = apart ? *start : cursor->base;
     cursor->reached = *start + elems;
-    bool closes = cursor->bucket_elems != 0 && cursor->reached - cursor->base >= cursor->bucket_elems;
+    bool closes =
+        cursor->bucket_elems != 0 && cursor->reached - cursor->base >= cursor->bucket_elems;
     cursor->base = apart || closes ? cursor->reached : cursor->base;
     return true;
 }
@@ -177,7 +178,8 @@ static bool record(struct gcmp_fit *fit, const struct share *share, struct gcmp_
     return true;
 }
 
-/* The embedding, where no output layer is stored: of several stages the last one holds it once more.
+/* The embedding, where no output layer is stored: of several stages the last one holds it once
+ * more.
  */
 static const struct gcmp_registered *find_tied(const struct gcmp_fit *fit) {
     const struct gcmp_registered *embedding = NULL;

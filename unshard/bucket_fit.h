@@ -1,5 +1,5 @@
-/* Which parameter lies where in which bucket, if the buckets were laid out in one given way: proved by
- * their sizes and edges. */
+/* Which parameter lies where in which bucket, if the buckets were laid out in one given way: proved
+ * by their sizes and edges. */
 #ifndef GCMP_UNSHARD_BUCKET_FIT_H
 #define GCMP_UNSHARD_BUCKET_FIT_H
 
@@ -25,7 +25,8 @@ struct gcmp_placed {
 /* One way in which a writer may have laid a model out. */
 struct gcmp_bucket_layout {
     struct gcmp_modules modules;
-    uint64_t align; /* elements; each parameter begins at a multiple of it, counted from its bucket */
+    uint64_t
+        align; /* elements; each parameter begins at a multiple of it, counted from its bucket */
     /* Of gathered buffers, whose buckets are not told apart: */
     bool cuts_buckets;  /* at the size that the arguments state; else there is one bucket */
     bool splits_shared; /* a shared embedding has a bucket of its own */

@@ -1,8 +1,9 @@
 /* Tries all ways of laying a model out in buckets.
  *
  * Two things are not in the names: whether the norm before attention is a module of its own, and
- * whether experts are grouped. Gathered buffers (bucket_set.h) do not tell either where the writer's
- * buckets ended, and before 2024-03 parameters were not aligned. So a layout is a choice of each. */
+ * whether experts are grouped. Gathered buffers (bucket_set.h) do not tell either where the
+ * writer's buckets ended, and before 2024-03 parameters were not aligned. So a layout is a choice
+ * of each. */
 #include "unshard/bucket_layouts.h"
 
 #include <stdlib.h>
@@ -102,8 +103,7 @@ static bool keep(const struct gcmp_fit *fit, uint32_t number, struct fittings *f
     if (fit->placed_count > 0) {
         memcpy(placed, fit->placed, fit->placed_count * sizeof *placed);
     }
-    fittings->list[fittings->count++] =
-        (struct fitting){number, placed, fit->placed_count, denied};
+    fittings->list[fittings->count++] = (struct fitting){number, placed, fit->placed_count, denied};
     return true;
 }
 
@@ -137,9 +137,7 @@ static struct fitting *choose(struct fittings *fittings) {
             allowed++;
         }
     }
-    return allowed == 1                           ? best
-           : allowed == 0 && fittings->count == 1 ? fittings->list
-                                                  : NULL;
+    return allowed == 1 ? best : allowed == 0 && fittings->count == 1 ? fittings->list : NULL;
 }
 
 enum gradcmp_status gcmp_layout_find(struct gcmp_fit *fit, uint32_t number,
@@ -149,8 +147,8 @@ enum gradcmp_status gcmp_layout_find(struct gcmp_fit *fit, uint32_t number,
     struct fitting *found = choose(&fittings);
     enum gradcmp_status status = GRADCMP_OK;
     if (found == NULL) {
-        status = gcmp_fit_refuse(
-            fit, "several orders of the model's parameters fill the buffers", error);
+        status = gcmp_fit_refuse(fit, "several orders of the model's parameters fill the buffers",
+                                 error);
     } else {
         free(fit->placed);
         fit->placed = found->placed;

@@ -1,7 +1,7 @@
 /* Buckets and their keys:
  * [chained_<n>.]optimizer.distributed.dp_group_idx_<n>.gbuf_idx_<n>.dtype_<...>.bucket_idx_<n>.<state>
- * (megatron-core 0.14 and later, `dp_reshardable`), or without bucket_idx a whole buffer, gathered on
- * one rank (until 0.15, `dp_zero_gather_scatter`). */
+ * (megatron-core 0.14 and later, `dp_reshardable`), or without bucket_idx a whole buffer, gathered
+ * on one rank (until 0.15, `dp_zero_gather_scatter`). */
 #include "unshard/bucket_set.h"
 
 #include <inttypes.h>

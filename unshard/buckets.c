@@ -194,7 +194,8 @@ static enum gradcmp_status make_parameters(struct work *work, struct gradcmp_mod
     return GRADCMP_OK;
 }
 
-/* Read the buckets of a state, and leave of the model what they can hold: nothing without buckets. */
+/* Read the buckets of a state, and leave of the model what they can hold: nothing without buckets.
+ */
 static enum gradcmp_status start(struct work *work, const struct gradcmp_catalogue *catalogue,
                                  const char *state, struct gradcmp_model *model,
                                  struct gradcmp_error *error) {

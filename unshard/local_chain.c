@@ -8,6 +8,7 @@
 #include "unshard/local_modules.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum role { ROLE_FIRST, ROLE_LAST, ROLE_SQUARE, ROLE_INNER };
 
@@ -32,12 +33,43 @@ static struct gcmp_local_parameter *matrix_at(const struct chain *chain, size_t 
 }
 
 /* Of several squares, all of which could be the last: an MLP's modules are made in the order of
- * their use, attention's output first (transformer/mlp.py, transformer/attention.py). A wrong
- * choice would give a parameter the transposed shape, never another comparison. */
+ * their use, attention's output first (transformer/mlp.py, transformer/attention.py). */
 static bool is_later(const struct chain *chain, const struct gcmp_local_parameter *a,
                      const struct gcmp_local_parameter *b) {
     return chain->module->is_attention ? a->shards->order < b->shards->order
                                        : a->shards->order > b->shards->order;
+}
+
+/* Names that Megatron gives to what a module ends with, now and before 2023. */
+static bool is_called_last(const struct gcmp_local_parameter *matrix) {
+    static const char *const names[] = {"linear_fc2", "linear_proj", "dense_4h_to_h", "dense"};
+    struct gcmp_name_parts parts = gcmp_name_split(gcmp_local_text(matrix));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strlen(names[i]) == parts.module_bytes &&
+            memcmp(names[i], parts.module, parts.module_bytes) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The order in which modules are made proves nothing for modules that are not Megatron's own: there
+ * the matrix that it makes the last must bear the name that Megatron gives it, and it alone. */
+static enum gradcmp_status check_squares(const struct chain *chain, struct gradcmp_error *error) {
+    size_t called_last = 0;
+    EACH_MATRIX(chain, i) {
+        const struct gcmp_local_parameter *matrix = matrix_at(chain, i);
+        called_last +=
+            role_of(matrix, chain->module->hidden) == ROLE_SQUARE && is_called_last(matrix);
+    }
+    if (called_last == 1 && is_called_last(chain->last)) {
+        return GRADCMP_OK;
+    }
+    return gcmp_local_refuse(chain->last,
+                             "another matrix of the module is as square, and their names and order "
+                             "are not Megatron's; save with --ckpt-format torch_dist "
+                             "--dist-ckpt-optim-fully-reshardable",
+                             error);
 }
 
 /* Sizes that latent attention keeps whole between its matrices, where the arguments state them. */
@@ -78,7 +110,8 @@ static enum gradcmp_status find_last(struct chain *chain, struct gradcmp_error *
             chain->last = matrix;
         }
     }
-    return GRADCMP_OK;
+    bool is_told_by_order = chain->counts[ROLE_LAST] == 0 && squares > 1;
+    return is_told_by_order && chain->last != NULL ? check_squares(chain, error) : GRADCMP_OK;
 }
 
 /* Matrices that are no chain: gates and routers are whole on every rank; one that takes several

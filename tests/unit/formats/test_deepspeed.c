@@ -177,6 +177,18 @@ static void test_deepspeed__stage3_cuts_every_parameter(void **state) {
                   "found 6");
 }
 
+/* Three ranks share one element: two of them have none, and their pieces end where it does. */
+static void test_deepspeed__stage3_has_ranks_without_elements(void **state) {
+    static const char part[] = PT_DICT(PT_TEXT("optimizer_state_dict") PT_DICT(PT_TEXT(
+        "optimizer_state_dict") PT_DICT(STATE("3")) PT_TEXT("partition_count") PT_INT("3")));
+    write_checkpoint(*state, MODEL(PT_TEXT("a") "(I4\nt" PT_TEXT("b") "(I1\nt"), part, part);
+    write_pt(*state, "zero_pp_rank_2_mp_rank_00_optim_states.pt", part);
+    struct opened *opened = open_good(&gcmp_format_deepspeed, *state);
+    assert_int_equal(find_stored(opened, "b", "exp_avg")->piece_count, 1);
+    check_range(opened, "b", 0, 0, 1, 2, 0);
+    close_format(opened);
+}
+
 static void test_deepspeed__lengths_must_add_up(void **state) {
     write_checkpoint(*state, MODEL(A_AND_B), PART("5", ""), PART("4", ""));
     check_refused(*state, GRADCMP_ERROR_CORRUPT, "zero_pp_rank_0_mp_rank_00_optim_states.pt",
@@ -264,6 +276,7 @@ int main(void) {
         TEMP_TEST(test_deepspeed__a_universal_folder_must_be_whole),
         TEMP_TEST(test_deepspeed__parts_are_cut_where_ranks_meet),
         TEMP_TEST(test_deepspeed__stage3_cuts_every_parameter),
+        TEMP_TEST(test_deepspeed__stage3_has_ranks_without_elements),
         TEMP_TEST(test_deepspeed__lengths_must_add_up),
         TEMP_TEST(test_deepspeed__ranks_maps_must_agree),
         TEMP_TEST(test_deepspeed__tensor_parallelism_is_refused),

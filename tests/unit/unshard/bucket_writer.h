@@ -25,6 +25,8 @@ struct param {
 struct setup {
     uint64_t layers, experts, tp, pp, chunks, ep, etp, dp, bucket_elems;
     bool fused_norms, grouped, tied, ungated, own_router_type;
+    bool gathered,
+        unaligned; /* one flat tensor a buffer, without what pads buckets; gaps or none */
 };
 
 /* A model's parameters in the order in which modules register them; experts of a layer are expanded
@@ -180,6 +182,7 @@ struct buffer {
     uint64_t edges[1024];
     size_t edge_count;
     uint64_t length; /* without the padding at the end */
+    uint64_t base;   /* gathered: where the bucket under way began */
     uint64_t bucket;
     char key[160]; /* without ".bucket_idx_<n>" */
 };
@@ -215,10 +218,16 @@ static void close_bucket(struct hand *hand, const struct setup *setup, struct bu
     }
     char name[200];
     snprintf(name, sizeof name, "%s.bucket_idx_%d.exp_avg", buffer->key, (int)buffer->bucket);
+    if (setup->gathered) {
+        snprintf(name, sizeof name, "%s.exp_avg", buffer->key);
+        buffer->edges[0] = 0;
+        buffer->edge_count = 1;
+    }
     size_t tensor = hand_tensor(hand, "exp_avg", name, 1, &buffer->length);
     hand_stored(hand, tensor)->key = hand_stored(hand, tensor)->name;
     hand_stored(hand, tensor)->layout = GRADCMP_LAYOUT_BUCKET;
     uint64_t unit = 128 * setup->dp, padded = (buffer->length + unit - 1) / unit * unit;
+    padded = setup->gathered ? setup->dp * buffer->length : padded;
     for (size_t i = 0; i < buffer->edge_count; i++) {
         uint64_t from = buffer->edges[i];
         uint64_t end = i + 1 < buffer->edge_count ? buffer->edges[i + 1] : buffer->length;
@@ -229,7 +238,7 @@ static void close_bucket(struct hand *hand, const struct setup *setup, struct bu
             from = to;
         }
     }
-    buffer->length = 0;
+    buffer->length = buffer->base = 0;
     buffer->edge_count = 0;
     buffer->bucket++;
 }
@@ -239,8 +248,10 @@ struct rank {
     uint64_t tp, ep, stage, chunk;
 };
 
-static void pad(struct buffer *buffer) {
-    uint64_t aligned = (buffer->length + 63) / 64 * 64;
+static void pad(const struct setup *setup, struct buffer *buffer) {
+    uint64_t in_bucket = buffer->length - buffer->base;
+    uint64_t aligned =
+        setup->unaligned ? buffer->length : buffer->base + (in_bucket + 63) / 64 * 64;
     if (aligned > buffer->length) {
         add_edge(buffer);
     }
@@ -269,8 +280,10 @@ static void append(const struct writer *writer, struct which which, uint64_t cop
     const struct param *p = &writer->model->params[which.param];
     struct buffer *buffer = writer->buffer;
     uint64_t ranks = p->is_expert ? setup->etp : setup->tp;
-    pad(buffer);
+    pad(setup, buffer);
     add_edge(buffer);
+    bool is_apart = setup->gathered && setup->tied && setup->pp > 1 && which.param == 0;
+    buffer->base = is_apart ? buffer->length : buffer->base;
     for (uint64_t part = 0; part < (p->split == GATED_ROWS ? 2 : 1); part++) {
         struct box box = part_box(p, ranks, writer->rank.tp, part);
         for (uint64_t i = 0; i < box.extent[0] * box.extent[1]; i++) {
@@ -281,7 +294,11 @@ static void append(const struct writer *writer, struct which which, uint64_t cop
                 value_of(which.param, which.layer, which.expert, elem, copy);
         }
     }
-    if (setup->bucket_elems != 0 && buffer->length >= setup->bucket_elems) {
+    bool closes = setup->bucket_elems != 0 && buffer->length - buffer->base >= setup->bucket_elems;
+    if (setup->gathered) {
+        bool may_close = writer->rank.stage == 0 && writer->rank.chunk == 0;
+        buffer->base = is_apart || (closes && may_close) ? buffer->length : buffer->base;
+    } else if (closes) {
         close_bucket(writer->hand, setup, buffer);
     }
 }
@@ -352,8 +369,10 @@ static void write_buffer(const struct writer *writer, unsigned kinds, const char
         if (setup->tied && stages > 1) { /* a shared embedding has a bucket of its own */
             append(writer, (struct which){0, 0, 0},
                    copy_of(&writer->model->params[0], writer->rank, 1));
-            pad(writer->buffer);
-            close_bucket(writer->hand, setup, writer->buffer);
+            if (!setup->gathered) {
+                pad(setup, writer->buffer);
+                close_bucket(writer->hand, setup, writer->buffer);
+            }
         }
         append_ends(writer, false);
     }

@@ -43,11 +43,32 @@ static void check_parameter(struct hand *hand, const struct model *model,
     }
 }
 
+/* What tells one layout of gathered buffers from others. */
+static void say_arguments(struct hand *hand, const struct setup *setup) {
+    struct gradcmp_setting said[] = {
+        {.name = "transformer_impl",
+         .kind = GRADCMP_SETTING_TEXT,
+         .text = setup->fused_norms ? "transformer_engine" : "local"},
+        {.name = "moe_grouped_gemm", .kind = GRADCMP_SETTING_BOOL, .integer = setup->grouped},
+        {.name = "overlap_grad_reduce",
+         .kind = GRADCMP_SETTING_BOOL,
+         .integer = setup->bucket_elems != 0},
+        {.name = "ddp_bucket_size",
+         .kind = GRADCMP_SETTING_INT,
+         .integer = (int64_t)setup->bucket_elems}};
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+        assert_int_equal(gcmp_catalogue_set(&hand->catalogue, &said[i], NULL), GRADCMP_OK);
+    }
+}
+
 static void check_setup(struct setup setup) {
     struct model model = make_model(&setup);
     struct hand hand;
     hand_init(&hand);
     write_all(&hand, &model);
+    if (setup.gathered) {
+        say_arguments(&hand, &setup);
+    }
     struct gradcmp_model read;
     struct gradcmp_error error = {0};
     if (gcmp_unshard_buckets(&hand.catalogue, "exp_avg", NULL, &read, &error) != GRADCMP_OK) {
@@ -139,6 +160,93 @@ static void test_buckets__weights_of_two_types_have_two_buffers(void **state) {
     (void)state;
     CHECK(.experts = 4, .own_router_type = true);
     CHECK(.experts = 4, .own_router_type = true, .tp = 2, .pp = 2, .ep = 2);
+}
+
+/* Each buffer in one flat tensor, where one rank gathered it. */
+static void test_buckets__gathered_on_one_rank(void **state) {
+    (void)state;
+    CHECK(.gathered = true, .tp = 2);
+    CHECK(.gathered = true, .unaligned = true, .tp = 3, .ungated = true);
+    CHECK(.gathered = true, .pp = 2, .chunks = 2, .tp = 2, .fused_norms = true);
+    CHECK(.gathered = true, .experts = 4, .ep = 2, .grouped = true, .tp = 2);
+    CHECK(.gathered = true, .tied = true, .pp = 2, .tp = 2);
+}
+
+static void test_buckets__gathered_buckets_begin_where_the_one_before_ends(void **state) {
+    (void)state;
+    for (uint64_t elems = 100; elems < 900; elems += 150) {
+        CHECK(.gathered = true, .bucket_elems = elems, .pp = 2);
+    }
+}
+
+/* Sizes alone cannot tell an order of a gathered buffer from another; with arguments or without,
+ * each layout that fits is listed once, and can be asked for by its number. */
+static void test_buckets__layouts_that_fit_are_listed(void **state) {
+    (void)state;
+    const struct setup setup = complete((struct setup){.gathered = true, .tp = 2});
+    struct model model = make_model(&setup);
+    struct hand hand;
+    hand_init(&hand);
+    write_all(&hand, &model);
+    struct gcmp_bucket_layouts layouts;
+    struct gradcmp_error error = {0};
+    assert_int_equal(
+        gcmp_unshard_bucket_layouts(&hand.catalogue, "exp_avg", NULL, &layouts, &error),
+        GRADCMP_OK);
+    assert_int_equal(layouts.count, 2); /* the norm before attention, or within it */
+    assert_int_equal(layouts.allowed, 2);
+    struct gradcmp_model read;
+    assert_int_equal(gcmp_unshard_buckets(&hand.catalogue, "exp_avg", NULL, &read, &error),
+                     GRADCMP_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "several orders of the model's parameters"));
+    say_arguments(&hand, &setup);
+    assert_int_equal(
+        gcmp_unshard_bucket_layouts(&hand.catalogue, "exp_avg", NULL, &layouts, &error),
+        GRADCMP_OK);
+    assert_int_equal(layouts.count, 2);
+    assert_int_equal(layouts.allowed, 1);
+    for (size_t i = 0; i < layouts.count; i++) {
+        struct gcmp_unshard_options options = {.bucket_layout = layouts.numbers[i]};
+        assert_int_equal(gcmp_unshard_buckets(&hand.catalogue, "exp_avg", &options, &read, &error),
+                         GRADCMP_OK);
+        const struct gradcmp_parameter *norm =
+            hand_find(&read, "decoder.layers.1.self_attention.linear_qkv.layer_norm_weight");
+        double *values = hand_read(&hand, norm, 0);
+        assert_int_equal(values[0] == value_of(1, 1, 0, 0, 0), i == 0);
+        free(values);
+        gcmp_model_free(&read);
+    }
+    assert_int_equal(
+        gcmp_unshard_bucket_layouts(&hand.catalogue, "exp_avg_sq", NULL, &layouts, &error),
+        GRADCMP_OK);
+    assert_int_equal(layouts.count, 0);
+    hand_free(&hand);
+}
+
+static void lose_an_element(struct hand *hand) {
+    for (size_t i = 0; i < hand->catalogue.stored_count; i++) {
+        struct gradcmp_stored *stored = &hand->catalogue.stored[i];
+        if (stored->layout == GRADCMP_LAYOUT_BUCKET) {
+            uint64_t *shape = gcmp_arena_alloc(&hand->arena, 1, sizeof *shape);
+            assert_non_null(shape);
+            shape[0] = stored->shape[0] - 1;
+            stored->shape = stored->pieces[0].extent = shape;
+            return;
+        }
+    }
+}
+
+/* A whole buffer stands beside a bucket of it. */
+static void add_a_bucket(struct hand *hand) {
+    uint64_t one = 64;
+    size_t tensor = hand_tensor(hand, "exp_avg",
+                                "optimizer.distributed.dp_group_idx_0.gbuf_idx_0.dtype_(torch."
+                                "bfloat16, torch.float32).bucket_idx_1.exp_avg",
+                                1, &one);
+    uint64_t start = 0;
+    hand_piece(hand, tensor, &start, &one);
+    hand_stored(hand, tensor)->key = hand_stored(hand, tensor)->name;
+    hand_stored(hand, tensor)->layout = GRADCMP_LAYOUT_BUCKET;
 }
 
 /* Write a setup and read it after `change`: it must still be read, with as many parameters. */
@@ -338,6 +446,18 @@ static void test_buckets__damaged_buckets_are_corrupt(void **state) {
            "torch.float32).bucket_idx_1.exp_avg: expected bucket 0 of that buffer");
 }
 
+#define GATHERED_KEY                                                                               \
+    "optimizer.distributed.dp_group_idx_0.gbuf_idx_0.dtype_(torch.bfloat16, torch.float32)"
+
+static void test_buckets__gathered_buffers_that_do_not_fit_are_refused(void **state) {
+    (void)state;
+    const struct setup one = complete((struct setup){.gathered = true});
+    refuse(&one, lose_an_element, GRADCMP_ERROR_UNSUPPORTED,
+           GATHERED_KEY ".exp_avg: no order of the model's parameters fills this buffer" WAY_OUT);
+    refuse(&one, add_a_bucket, GRADCMP_ERROR_CORRUPT,
+           GATHERED_KEY ".bucket_idx_1.exp_avg: expected bucket 1 of that buffer");
+}
+
 /* Matrices of one size in both orders of experts: the arguments decide, or nothing does. */
 static void test_buckets__orders_that_both_fit_need_the_arguments(void **state) {
     (void)state;
@@ -385,6 +505,10 @@ int main(void) {
         cmocka_unit_test(test_buckets__experts_beside_dense_weights),
         cmocka_unit_test(test_buckets__experts_of_their_own_optimizer),
         cmocka_unit_test(test_buckets__weights_of_two_types_have_two_buffers),
+        cmocka_unit_test(test_buckets__gathered_on_one_rank),
+        cmocka_unit_test(test_buckets__gathered_buckets_begin_where_the_one_before_ends),
+        cmocka_unit_test(test_buckets__layouts_that_fit_are_listed),
+        cmocka_unit_test(test_buckets__gathered_buffers_that_do_not_fit_are_refused),
         cmocka_unit_test(test_buckets__what_says_nothing_is_left_alone),
         cmocka_unit_test(test_buckets__what_does_not_fit_is_refused),
         cmocka_unit_test(test_buckets__damaged_buckets_are_corrupt),

@@ -100,22 +100,48 @@ static void test_local_split__square_beside_a_first_matrix(void **state) {
     gcmp_model_free(&model);
 }
 
-/* Two of [h, h]: an MLP is made in the order of its use, attention's output first. */
-static void test_local_split__two_squares_by_order(void **state) {
+/* Two of [h, h]: an MLP is made in the order of its use, attention's output first; where the names
+ * are Megatron's, that is known. */
+static void test_local_split__two_squares_by_order_and_name(void **state) {
     struct hand *hand = *state;
     add_norms(hand, 4);
-    LOCAL_RANKS(hand, 4, LAYER "mlp.zz_first.weight", 8, 8);
-    LOCAL_RANKS(hand, 4, LAYER "mlp.aa_second.weight", 8, 8);
+    LOCAL_RANKS(hand, 4, LAYER "mlp.linear_fc1.weight", 8, 8);
+    LOCAL_RANKS(hand, 4, LAYER "mlp.linear_fc2.weight", 8, 8);
     LOCAL_RANKS(hand, 4, LAYER "cross_attention.linear_proj.weight", 8, 8);
     LOCAL_RANKS(hand, 4, LAYER "cross_attention.linear_q.weight", 8, 8);
     LOCAL_RANKS(hand, 4, LAYER "cross_attention.linear_kv.weight", 6, 8);
     struct gradcmp_model model = hand_unshard(hand, "main_grad");
-    ASSERT_SHAPE(hand_find(&model, LAYER "mlp.zz_first.weight"), 32, 8);
-    ASSERT_SHAPE(hand_find(&model, LAYER "mlp.aa_second.weight"), 8, 32);
+    ASSERT_SHAPE(hand_find(&model, LAYER "mlp.linear_fc1.weight"), 32, 8);
+    ASSERT_SHAPE(hand_find(&model, LAYER "mlp.linear_fc2.weight"), 8, 32);
     ASSERT_SHAPE(hand_find(&model, LAYER "cross_attention.linear_proj.weight"), 8, 32);
     ASSERT_SHAPE(hand_find(&model, LAYER "cross_attention.linear_q.weight"), 32, 8);
     ASSERT_SHAPE(hand_find(&model, LAYER "cross_attention.linear_kv.weight"), 24, 8);
     gcmp_model_free(&model);
+}
+
+#define SQUARES                                                                                    \
+    ": shape [8, 8] on each of 4 tensor-parallel ranks does not tell how it is split: another "    \
+    "matrix of the module is as square, and their names and order are not Megatron's; save with "  \
+    "--ckpt-format torch_dist --dist-ckpt-optim-fully-reshardable"
+
+/* Another writer's order says nothing. */
+static void test_local_split__two_squares_of_other_names(void **state) {
+    struct hand *hand = *state;
+    add_norms(hand, 4);
+    LOCAL_RANKS(hand, 4, LAYER "mlp.up_proj.weight", 8, 8);
+    LOCAL_RANKS(hand, 4, LAYER "mlp.down_proj.weight", 8, 8);
+    hand_refuse(hand, "main_grad", GRADCMP_ERROR_UNSUPPORTED,
+                "tp0pp0ep0vp0: " LAYER "mlp.down_proj.weight" SQUARES);
+}
+
+/* Nor do Megatron's names in an order that is not its own. */
+static void test_local_split__two_squares_in_another_order(void **state) {
+    struct hand *hand = *state;
+    add_norms(hand, 4);
+    LOCAL_RANKS(hand, 4, LAYER "mlp.linear_fc2.weight", 8, 8);
+    LOCAL_RANKS(hand, 4, LAYER "mlp.linear_fc1.weight", 8, 8);
+    hand_refuse(hand, "main_grad", GRADCMP_ERROR_UNSUPPORTED,
+                "tp0pp0ep0vp0: " LAYER "mlp.linear_fc1.weight" SQUARES);
 }
 
 /* Gate and the other half as two matrices are no halves of one. */
@@ -408,7 +434,9 @@ int main(void) {
         LOCAL_TEST(test_local_split__bias_of_another_length),
         LOCAL_TEST(test_local_split__square_beside_a_last_matrix),
         LOCAL_TEST(test_local_split__square_beside_a_first_matrix),
-        LOCAL_TEST(test_local_split__two_squares_by_order),
+        LOCAL_TEST(test_local_split__two_squares_by_order_and_name),
+        LOCAL_TEST(test_local_split__two_squares_of_other_names),
+        LOCAL_TEST(test_local_split__two_squares_in_another_order),
         LOCAL_TEST(test_local_split__gate_of_its_own),
         LOCAL_TEST(test_local_split__chain_that_does_not_fit),
         LOCAL_TEST(test_local_split__attention_that_does_not_fit),
