@@ -15,6 +15,7 @@
 #include "base/cursor.h"
 #include "base/dtype.h"
 #include "base/text.h"
+#include "formats/dcp_groups.h"
 #include "formats/dcp_item.h"
 #include "formats/dcp_metadata.h"
 #include "formats/dcp_safetensors.h"
@@ -151,6 +152,13 @@ static int64_t iteration_of_folder(const char *path) {
                                                                   : -1;
 }
 
+static enum gradcmp_status note_lost_common(struct gradcmp_catalogue *catalogue,
+                                            struct gradcmp_error *error) {
+    return gcmp_catalogue_note(catalogue, error,
+                               "no common.pt: the run's arguments (types, parallel sizes, true "
+                               "vocabulary, betas) are not known");
+}
+
 static enum gradcmp_status open_catalogue(struct gradcmp_catalogue *catalogue,
                                           struct gradcmp_error *error) {
     bool megatron, common;
@@ -160,6 +168,10 @@ static enum gradcmp_status open_catalogue(struct gradcmp_catalogue *catalogue,
     GCMP_TRY(read_metadata(catalogue, &megatron, error));
     GCMP_TRY(gcmp_dcp_place_safetensors(catalogue, error));
     GCMP_TRY(gcmp_megatron_add_gathered(catalogue, error));
+    if (!common) { /* which says it for all parameters */
+        GCMP_TRY(gcmp_dcp_read_groups(catalogue, error));
+        GCMP_TRY(megatron ? note_lost_common(catalogue, error) : GRADCMP_OK);
+    }
     catalogue->writer = megatron ? "megatron-core" : "torch";
     catalogue->is_ordered = !megatron;
     if (catalogue->iteration < 0) {

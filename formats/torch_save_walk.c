@@ -307,10 +307,22 @@ static enum gradcmp_status walk_single(struct gcmp_pt_place *place) {
     return gcmp_pt_add_tensor(place, place->torch->root, &about);
 }
 
+/* One rank's flat part of a DeepSpeed optimizer, which is no state of a parameter. */
+static bool is_deepspeed_part(const struct gcmp_node *root) {
+    return is_dict(root) && gcmp_node_get(root, "optimizer_state_dict") != NULL &&
+           (gcmp_node_get(root, "ds_config") != NULL || gcmp_node_get(root, "ds_version") != NULL);
+}
+
 enum gradcmp_status gcmp_pt_walk(struct gcmp_pt_place *place) {
     const struct gcmp_node *root = place->torch->root;
     struct candidates candidates;
     candidates.count = 0;
+    if (is_deepspeed_part(root)) {
+        GCMP_FAIL_AT(place->error, GRADCMP_ERROR_UNSUPPORTED,
+                     gcmp_dir_file_path(place->torch->dir, place->torch->file), GRADCMP_NO_OFFSET,
+                     "one rank's part of a DeepSpeed checkpoint: name the folder that holds them "
+                     "all, under the names that DeepSpeed gave them");
+    }
     if (gcmp_pt_is_tensor(root)) {
         return walk_single(place);
     }

@@ -180,6 +180,18 @@ static bool is_unread_layout(const struct gradcmp_catalogue *catalogue) {
             strcmp(catalogue->layout_name, "dp_reshardable") == 0);
 }
 
+/* Another state that tells of the gradients, where that of Adam is not there. */
+static const char *way_out(const struct gradcmp_checkpoint *checkpoint, const char *state) {
+    if (strcmp(state, "exp_avg") != 0) {
+        return "";
+    }
+    return gcmp_checkpoint_has_state(checkpoint, "momentum_buffer")
+               ? " (--state momentum_buffer compares that of SGD and Muon)"
+           : gcmp_checkpoint_has_state(checkpoint, "exp_avg_sq")
+               ? " (--state exp_avg_sq compares magnitudes)"
+               : "";
+}
+
 static enum gradcmp_status refuse_state(const struct gradcmp_checkpoint *checkpoint,
                                         const char *state, struct gradcmp_error *error) {
     if (is_unread_layout(&checkpoint->catalogue)) {
@@ -196,10 +208,7 @@ static enum gradcmp_status refuse_state(const struct gradcmp_checkpoint *checkpo
     enum gradcmp_status status = gcmp_error_set(
         error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
         "no tensor of state \"%s\"; states there are: %s%s", state,
-        states.length_bytes == 0 ? "none" : states.bytes,
-        strcmp(state, "exp_avg") == 0 && gcmp_checkpoint_has_state(checkpoint, "exp_avg_sq")
-            ? " (--state exp_avg_sq compares magnitudes)"
-            : "");
+        states.length_bytes == 0 ? "none" : states.bytes, way_out(checkpoint, state));
     gcmp_text_free(&states);
     return status;
 }

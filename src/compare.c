@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/catalogue.h"
 #include "base/dir.h"
 #include "base/dtype.h"
 #include "betas.h"
@@ -312,6 +313,13 @@ static enum gradcmp_status note_layers(struct gcmp_comparison *comparison,
                           comparison->report->state, (unsigned long long)absent);
 }
 
+/* True where the run's arguments give the output layer weights of its own. */
+static bool says_untied(const struct gradcmp_checkpoint *checkpoint) {
+    const struct gradcmp_setting *untie =
+        gcmp_catalogue_setting(&checkpoint->catalogue, "untie_embeddings_and_output_weights");
+    return untie != NULL && untie->kind == GRADCMP_SETTING_BOOL && untie->integer != 0;
+}
+
 static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size_t index,
                                         const struct gcmp_name_filter *filter,
                                         struct gradcmp_error *error) {
@@ -320,7 +328,9 @@ static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size
     choose_bound(comparison, candidate, &pair->bound);
     GCMP_TRY(gcmp_previous_check(comparison, candidate, &pair->bound, error));
     struct gcmp_pairing_input input = {comparison->baseline.model, candidate->model, filter,
-                                       true_vocab(comparison, candidate)};
+                                       true_vocab(comparison, candidate),
+                                       says_untied(comparison->baseline.checkpoint) ||
+                                           says_untied(candidate->checkpoint)};
     GCMP_TRY(gcmp_pair_parameters(&input, comparison->report->arena, pair,
                                   &comparison->pairings[index], error));
     GCMP_TRY(check_types(pair, error));

@@ -177,9 +177,15 @@ static enum gradcmp_status settle_pair(const struct gcmp_comparison *comparison,
     if (has_numbers(candidate)) {
         return name_by(baseline, candidate, comparison->report->state, error);
     }
-    return has_numbers(baseline)
-               ? name_by(candidate, baseline, comparison->report->state, error) /* for its error */
-               : GRADCMP_OK;
+    if (!has_numbers(baseline)) {
+        return GRADCMP_OK;
+    }
+    enum gradcmp_status status =
+        name_by(candidate, baseline, comparison->report->state, error); /* for its error */
+    if (status != GRADCMP_OK) { /* it is the baseline's optimizer that counts */
+        gcmp_error_add_path(error, comparison->baseline.checkpoint->path);
+    }
+    return status;
 }
 
 enum gradcmp_status gcmp_name_numbers(struct gcmp_comparison *comparison,

@@ -46,6 +46,7 @@ struct gcmp_pairing_input {
     const struct gradcmp_model *a, *b;
     const struct gcmp_name_filter *filter;
     uint64_t vocab; /* true rows of the vocabulary; 0: not known, the shorter side decides */
+    bool is_untied; /* a run says that its output layer has weights of its own */
 };
 
 /* Fill pair->parameters (first part, sorted by name) and the sides behind them,

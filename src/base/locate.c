@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/dir.h"
@@ -29,6 +30,25 @@ static const char *const marks[] = {
 
 /* Names of files that may be one checkpoint each: a mark only where nothing better is found. */
 static const char *const weak_marks[] = {"*.pt", "*.pth", "*.bin", "*.ckpt", "*.h5", "*.hdf5"};
+
+/* Files that say nothing, or only a part, without the folder that they are in. */
+static const char *const parts[] = {
+    ".metadata",
+    "__*.metadata",
+    "*.distcp",
+    "metadata.json",
+    ".zgroup",
+    ".zattrs",
+    ".zarray",
+    "zarr.json",
+    "distrib_optim.pt",
+    "*zero_pp_rank_*_optim_states.pt",
+    "latest",
+    "latest_universal",
+    "latest_checkpointed_iteration.txt",
+    "shard-[0-9]*.safetensors",
+    "*.safetensors.index.json",
+};
 
 static const char MEGATRON_TRACKER[] = "latest_checkpointed_iteration.txt";
 static const char DEEPSPEED_TRACKER[] = "latest";
@@ -444,12 +464,47 @@ static enum gradcmp_status locate_in(struct search *search, char **found,
     return GRADCMP_OK;
 }
 
+/* Beside .metadata, common.pt is Megatron's. */
+static bool is_beside_metadata(const char *path, const char *name) {
+    char *beside = malloc(strlen(path) + sizeof ".metadata");
+    if (beside == NULL) {
+        return false;
+    }
+    size_t folder = strlen(path) - strlen(name);
+    memcpy(beside, path, folder);
+    memcpy(beside + folder, ".metadata", sizeof ".metadata");
+    bool is_there = access(beside, F_OK) == 0;
+    free(beside);
+    return is_there;
+}
+
+/* A file that was named in place of its folder, of which it is one part. */
+static enum gradcmp_status refuse_part(const struct search *search, struct gradcmp_error *error) {
+    const char *path = gcmp_dir_path(search->dir), *slash = strrchr(path, '/');
+    const char *name = slash == NULL ? path : slash + 1;
+    bool is_part = matches(name, parts, sizeof parts / sizeof *parts) ||
+                   (strcmp(name, "common.pt") == 0 && is_beside_metadata(path, name));
+    return is_part ? fail_at(search, "", GRADCMP_ERROR_UNSUPPORTED,
+                             "one file of a checkpoint: name the folder that holds them all", error)
+                   : GRADCMP_OK;
+}
+
 enum gradcmp_status gcmp_locate(const char *path, int64_t iteration, char **found,
                                 struct gradcmp_error *error) {
     *found = NULL;
+    if (path[0] == '\0') {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "an empty path where a checkpoint is to be named");
+    }
     struct search search = {.iteration = iteration};
     GCMP_TRY(gcmp_dir_open(path, &search.dir, error));
     enum gradcmp_status status = GRADCMP_OK;
+    if (gcmp_dir_is_file(search.dir, NULL)) {
+        status = refuse_part(&search, error);
+        if (status != GRADCMP_OK) {
+            gcmp_dir_close(search.dir);
+            return status;
+        }
+    }
     /* A folder with .metadata may hold a million shards: no need to list them. */
     if (gcmp_dir_is_file(search.dir, NULL) ||
         (iteration < 0 && gcmp_dir_has_file(search.dir, ".metadata"))) {

@@ -32,6 +32,10 @@ static bool check_first_operand(const struct cli_settings *settings) {
     if (strchr(word, '/') != NULL || lstat(word, &status) == 0) {
         return true;
     }
+    if (word[0] == '\0') {
+        cli_complain("an empty path where a checkpoint is to be named");
+        return false;
+    }
     if (cli_command_find(word) != NULL) {
         cli_complain("%s: a command stands before its options: gradcmp %s ...", word, word);
         return false;

@@ -16,3 +16,7 @@ try original linked
 try --iteration 7 s_base tp2dp2
 try ls missing/checkpoint
 try ls empty
+try ls ''
+try ''
+try ls s_base/iter_0000001/__0_0.distcp
+try s_base s_base/iter_0000001/common.pt

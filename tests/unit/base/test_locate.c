@@ -66,6 +66,38 @@ static void test_locate__single_file(void **state) {
     expect_found(state, "", -1, ""); /* the folder holds a file that may be a checkpoint */
 }
 
+/* One file of many is not the checkpoint. */
+static void test_locate__one_file_of_a_checkpoint_names_the_folder(void **state) {
+    static const char *const parts[] = {"__0_0.distcp",
+                                        ".metadata",
+                                        "__3.metadata",
+                                        "zarr.json",
+                                        "distrib_optim.pt",
+                                        "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt",
+                                        "shard-00002-model-00001-of-00001.safetensors",
+                                        "model.safetensors.index.json"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        temp_file(*state, parts[i], "x", 1);
+        expect_failure(state, parts[i], -1, GRADCMP_ERROR_UNSUPPORTED,
+                       "one file of a checkpoint: name the folder that holds them all");
+    }
+    temp_folder(*state, "own");
+    temp_file(*state, "own/common.pt", "x", 1);
+    expect_found(state, "own/common.pt", -1, "own/common.pt"); /* no .metadata beside it */
+    expect_failure(state, "own/../common.pt", -1, GRADCMP_ERROR_IO, "no such file");
+    temp_file(*state, "common.pt", "x", 1);
+    expect_failure(state, "common.pt", -1, GRADCMP_ERROR_UNSUPPORTED, "name the folder");
+}
+
+static void test_locate__empty_path(void **state) {
+    char *found = NULL;
+    struct gradcmp_error error = {0};
+    (void)state;
+    assert_int_equal(gcmp_locate("", -1, &found, &error), GRADCMP_ERROR_USAGE);
+    assert_string_equal(error.message, "an empty path where a checkpoint is to be named");
+    assert_null(found);
+}
+
 /* Megatron's dumps lie beside each other under the same names: those of weights' gradients are
  * meant. */
 static void test_locate__gradient_dumps_beside_others(void **state) {
@@ -263,6 +295,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEMP_TEST(test_locate__checkpoint_itself),
         TEMP_TEST(test_locate__single_file),
+        TEMP_TEST(test_locate__one_file_of_a_checkpoint_names_the_folder),
+        TEMP_TEST(test_locate__empty_path),
         TEMP_TEST(test_locate__gradient_dumps_beside_others),
         TEMP_TEST(test_locate__absent_path_is_io),
         TEMP_TEST(test_locate__folder_of_another_kind),
