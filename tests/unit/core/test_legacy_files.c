@@ -271,19 +271,20 @@ static void expect_refused(const char *folder, enum gradcmp_status code, const c
 static void test_legacy__layouts_that_do_not_fit_are_refused(void **state) {
     (void)state;
     expect_refused("buffer_short", GRADCMP_ERROR_UNSUPPORTED,
-                   "mp_rank_00/distrib_optim.pt: gbuf_idx_0.exp_avg: 488 elements; its 9 weights "
+                   "mp_rank_00/distrib_optim.pt: gbuf_idx_0.param: 488 elements; its 9 weights "
                    "have 212, and no rule of alignment and buckets makes them as long; save with "
                    "--ckpt-format torch_dist --dist-ckpt-optim-fully-reshardable");
     expect_refused("buffer_extra", GRADCMP_ERROR_UNSUPPORTED,
-                   "mp_rank_00/distrib_optim.pt: gbuf_idx_1.exp_avg: 552 elements; its 0 weights");
+                   "mp_rank_00/distrib_optim.pt: gbuf_idx_1.param: 552 elements; its 0 weights");
     expect_refused("buffer_missing", GRADCMP_ERROR_CORRUPT,
-                   "incomplete: exp_avg of 1 tensor-parallel ranks, but the run had 2");
-    expect_refused("weight_absent", GRADCMP_ERROR_UNSUPPORTED,
-                   "mp_rank_01/distrib_optim.pt: gbuf_idx_0.exp_avg: 532 elements; its 8 weights");
+                   "incomplete: fp32_param of 1 tensor-parallel ranks, but the run had 2");
+    expect_refused(
+        "weight_absent", GRADCMP_ERROR_CORRUPT,
+        "decoder.layers.0.self_attention.linear_qkv.weight: rows [4, 8) of axis 0 are in no shard");
     expect_refused("weight_shape", GRADCMP_ERROR_CORRUPT,
-                   "mp_rank_01/distrib_optim.pt: gbuf_idx_0.exp_avg, "
+                   "mp_rank_01/distrib_optim.pt: gbuf_idx_0.param, "
                    "decoder.layers.0.self_attention.linear_qkv.weight: shape [3, 4], but "
-                   "mp_rank_00/distrib_optim.pt: gbuf_idx_0.exp_avg, "
+                   "mp_rank_00/distrib_optim.pt: gbuf_idx_0.param, "
                    "decoder.layers.0.self_attention.linear_qkv.weight has [4, 4]");
     expect_refused("layers_fewer", GRADCMP_ERROR_CORRUPT,
                    "the ranks' files hold 1 layers, but the run has 2");
