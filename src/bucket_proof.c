@@ -244,12 +244,13 @@ static enum gradcmp_status look_at_layout(struct gradcmp_checkpoint *checkpoint,
 /* Of several layouts that fit, the masters choose; those that the arguments do not deny go first.
  */
 static enum gradcmp_status prove_shared(struct gradcmp_checkpoint *checkpoint,
-                                        const struct gradcmp_model *weights,
                                         struct gradcmp_error *error) {
     struct gcmp_unshard_options options = {.layers = checkpoint->layers_option};
     struct gcmp_bucket_layouts layouts;
+    const struct gradcmp_model *weights;
     struct evidence best = {0}, evidence;
     size_t agreeing = 0;
+    GCMP_TRY(gcmp_checkpoint_model(checkpoint, "param", &weights, error));
     GCMP_TRY(gcmp_unshard_bucket_layouts(&checkpoint->catalogue, "fp32_param", &options, &layouts,
                                          error));
     for (size_t i = 0; i < layouts.count; i++) {
@@ -274,11 +275,11 @@ static enum gradcmp_status prove_shared(struct gradcmp_checkpoint *checkpoint,
 }
 
 static enum gradcmp_status prove_local(struct gradcmp_checkpoint *checkpoint,
-                                       const struct gradcmp_model *weights,
                                        struct gradcmp_error *error) {
-    const struct gradcmp_model *masters;
+    const struct gradcmp_model *masters, *weights;
     struct evidence evidence;
     GCMP_TRY(gcmp_checkpoint_model(checkpoint, "fp32_param", &masters, error));
+    GCMP_TRY(gcmp_checkpoint_model(checkpoint, "param", &weights, error));
     GCMP_TRY(compare_samples(checkpoint, weights, masters, &evidence, error));
     return is_contradicted(&evidence) ? refuse(checkpoint, &evidence, error)
                                       : tell(checkpoint, &evidence, error);
@@ -289,11 +290,8 @@ enum gradcmp_status gcmp_prove_buckets(struct gradcmp_checkpoint *checkpoint,
     const struct gradcmp_catalogue *catalogue = &checkpoint->catalogue;
     bool shared = gcmp_is_flat_state(catalogue, "fp32_param", GRADCMP_LAYOUT_BUCKET);
     bool local = gcmp_is_flat_state(catalogue, "fp32_param", GRADCMP_LAYOUT_LOCAL_BUFFER);
-    const struct gradcmp_model *weights;
     if ((!shared && !local) || !gcmp_checkpoint_has_state(checkpoint, "param")) {
         return GRADCMP_OK;
     }
-    GCMP_TRY(gcmp_checkpoint_model(checkpoint, "param", &weights, error));
-    return shared ? prove_shared(checkpoint, weights, error)
-                  : prove_local(checkpoint, weights, error);
+    return shared ? prove_shared(checkpoint, error) : prove_local(checkpoint, error);
 }
