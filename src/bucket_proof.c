@@ -185,7 +185,7 @@ static enum gradcmp_status compare_samples(const struct gradcmp_checkpoint *chec
     }
     if (status == GRADCMP_OK) {
         weigh(&samples, evidence);
-        evidence->first_far = evidence->first_far == NULL
+        evidence->first_far = evidence->first_far == NULL /* a name that outlives the masters */
                                   ? NULL
                                   : gcmp_model_find(weights, evidence->first_far)->name;
     }
@@ -244,13 +244,12 @@ static enum gradcmp_status look_at_layout(struct gradcmp_checkpoint *checkpoint,
 /* Of several layouts that fit, the masters choose; those that the arguments do not deny go first.
  */
 static enum gradcmp_status prove_shared(struct gradcmp_checkpoint *checkpoint,
+                                        const struct gradcmp_model *weights,
                                         struct gradcmp_error *error) {
     struct gcmp_unshard_options options = {.layers = checkpoint->layers_option};
     struct gcmp_bucket_layouts layouts;
-    const struct gradcmp_model *weights;
     struct evidence best = {0}, evidence;
     size_t agreeing = 0;
-    GCMP_TRY(gcmp_checkpoint_model(checkpoint, "param", &weights, error));
     GCMP_TRY(gcmp_unshard_bucket_layouts(&checkpoint->catalogue, "fp32_param", &options, &layouts,
                                          error));
     for (size_t i = 0; i < layouts.count; i++) {
@@ -275,23 +274,45 @@ static enum gradcmp_status prove_shared(struct gradcmp_checkpoint *checkpoint,
 }
 
 static enum gradcmp_status prove_local(struct gradcmp_checkpoint *checkpoint,
+                                       const struct gradcmp_model *weights,
+                                       const struct gradcmp_model *masters,
                                        struct gradcmp_error *error) {
-    const struct gradcmp_model *masters, *weights;
     struct evidence evidence;
-    GCMP_TRY(gcmp_checkpoint_model(checkpoint, "fp32_param", &masters, error));
-    GCMP_TRY(gcmp_checkpoint_model(checkpoint, "param", &weights, error));
     GCMP_TRY(compare_samples(checkpoint, weights, masters, &evidence, error));
     return is_contradicted(&evidence) ? refuse(checkpoint, &evidence, error)
                                       : tell(checkpoint, &evidence, error);
 }
 
+/* Unshard the weights under their own names, whatever --map makes of these, and go on with them;
+ * `masters` NULL: in buckets. */
+static enum gradcmp_status prove_with_weights(struct gradcmp_checkpoint *checkpoint,
+                                              const struct gradcmp_model *masters,
+                                              struct gradcmp_error *error) {
+    struct gcmp_unshard_options options = {.layers = checkpoint->layers_option};
+    struct gradcmp_model weights;
+    GCMP_TRY(gcmp_unshard(&checkpoint->catalogue, "param", &options, &weights, error));
+    enum gradcmp_status status = GRADCMP_OK;
+    if (weights.count > 0) {
+        status = masters == NULL ? prove_shared(checkpoint, &weights, error)
+                                 : prove_local(checkpoint, &weights, masters, error);
+    }
+    gcmp_model_free(&weights);
+    return status;
+}
+
 enum gradcmp_status gcmp_prove_buckets(struct gradcmp_checkpoint *checkpoint,
                                        struct gradcmp_error *error) {
     const struct gradcmp_catalogue *catalogue = &checkpoint->catalogue;
-    bool shared = gcmp_is_flat_state(catalogue, "fp32_param", GRADCMP_LAYOUT_BUCKET);
-    bool local = gcmp_is_flat_state(catalogue, "fp32_param", GRADCMP_LAYOUT_LOCAL_BUFFER);
-    if ((!shared && !local) || !gcmp_checkpoint_has_state(checkpoint, "param")) {
+    struct gcmp_unshard_options options = {.layers = checkpoint->layers_option};
+    struct gradcmp_model masters;
+    if (gcmp_is_flat_state(catalogue, "fp32_param", GRADCMP_LAYOUT_BUCKET)) {
+        return prove_with_weights(checkpoint, NULL, error);
+    }
+    if (!gcmp_is_flat_state(catalogue, "fp32_param", GRADCMP_LAYOUT_LOCAL_BUFFER)) {
         return GRADCMP_OK;
     }
-    return shared ? prove_shared(checkpoint, error) : prove_local(checkpoint, error);
+    GCMP_TRY(gcmp_unshard(catalogue, "fp32_param", &options, &masters, error));
+    enum gradcmp_status status = prove_with_weights(checkpoint, &masters, error);
+    gcmp_model_free(&masters);
+    return status;
 }

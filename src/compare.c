@@ -327,10 +327,9 @@ static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size
     struct gcmp_participant *candidate = &comparison->candidates[index];
     choose_bound(comparison, candidate, &pair->bound);
     GCMP_TRY(gcmp_previous_check(comparison, candidate, &pair->bound, error));
-    struct gcmp_pairing_input input = {comparison->baseline.model, candidate->model, filter,
-                                       true_vocab(comparison, candidate),
-                                       says_untied(comparison->baseline.checkpoint) ||
-                                           says_untied(candidate->checkpoint)};
+    struct gcmp_pairing_input input = {
+        comparison->baseline.model, candidate->model, filter, true_vocab(comparison, candidate),
+        says_untied(comparison->baseline.checkpoint) || says_untied(candidate->checkpoint)};
     GCMP_TRY(gcmp_pair_parameters(&input, comparison->report->arena, pair,
                                   &comparison->pairings[index], error));
     GCMP_TRY(check_types(pair, error));
