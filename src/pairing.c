@@ -159,8 +159,8 @@ enum gradcmp_status gcmp_pair_parameters(const struct gcmp_pairing_input *input,
         GCMP_FAIL_MEMORY(error);
     }
     pair->parameter_count = 0;
-    out->tied = input->is_untied ? (struct gcmp_tied){NULL, NULL, false}
-                                 : find_tied(input->a, input->b);
+    out->tied =
+        input->is_untied ? (struct gcmp_tied){NULL, NULL, false} : find_tied(input->a, input->b);
     if (merge(input, pair, out) > 0) {
         return GRADCMP_OK;
     }
