@@ -24,6 +24,7 @@ struct option {
     bool of_state;           /* also as a state of a parameter */
     const char *settings[2]; /* the second one: of a pair; else NULL */
     size_t seen, read;       /* items there are, and those looked at */
+    size_t unread;           /* of those looked at, damaged or in a form that is not known */
     double values[2];
     bool is_mixed;
 };
@@ -153,15 +154,13 @@ static enum gradcmp_status look_at(const struct gradcmp_catalogue *catalogue, si
         stored->dtype != (uint8_t)GRADCMP_DTYPE_NONE
             ? count == 1 ? read_scalar(catalogue, stored, values, &found, &item_error) : GRADCMP_OK
             : read_object(catalogue, stored, count, values, &found, &item_error);
-    if (status == GRADCMP_ERROR_UNSUPPORTED || status == GRADCMP_ERROR_LIMIT) {
-        return GRADCMP_OK; /* of a form that is not known */
-    }
-    if (status != GRADCMP_OK) {
+    if (status == GRADCMP_ERROR_IO || status == GRADCMP_ERROR_MEMORY) {
         if (error != NULL) {
             *error = item_error;
         }
         return status;
     }
+    option->unread += status != GRADCMP_OK; /* noted: no gradient is read from it */
     for (size_t i = 0; i < count && found; i++) {
         option->is_mixed =
             option->is_mixed ||
@@ -189,6 +188,11 @@ static enum gradcmp_status read_option(struct gradcmp_catalogue *catalogue, stru
 
 static enum gradcmp_status record(struct gradcmp_catalogue *catalogue, const struct option *option,
                                   struct gradcmp_error *error) {
+    if (option->unread > 0) {
+        return gcmp_catalogue_note(catalogue, error,
+                                   "%zu items that state the optimizer's %s cannot be read",
+                                   option->unread, option->word);
+    }
     if (option->is_mixed) {
         return gcmp_catalogue_note(catalogue, error,
                                    "the optimizer's parameters differ in their %s", option->word);

@@ -8,8 +8,8 @@
 /* Read the options of groups of parameters ("...param_groups.<group or parameter>.betas" and the
  * like) and the counters of steps, and record them as settings under Megatron's names: adam_beta1,
  * adam_beta2, optimizer.step, lr. Betas and steps that differ within the optimizer are not recorded
- * but noted, as they mean another factor for each parameter. Sources must have been placed. Errors:
- * those of reading an item; one of a form that is not known is passed over. */
+ * but noted, as they mean another factor for each parameter. Sources must have been placed. An item
+ * that is damaged or of a form that is not known is noted. Errors: IO, MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_dcp_read_groups(struct gradcmp_catalogue *catalogue,
                                                           struct gradcmp_error *error);
 
