@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/map.h"
+#include "formats/extracted.h"
 #include "formats/hdf5_stream.h"
 #include "formats/plain_names.h"
 
@@ -31,6 +32,7 @@ struct reader {
     struct gcmp_map link_by_path;
     uint32_t *skipped; /* by source */
     size_t skipped_capacity;
+    uint32_t stated_layer; /* of the dataset that comes next; 0: not stated */
     struct gradcmp_error *error;
 };
 
@@ -263,6 +265,8 @@ static enum gradcmp_status read_dataset(struct reader *reader) {
     bool chunked = dataset->layout == GCMP_H5_CHUNKED;
     bool whole = numbers && !chunked && dataset->layout != GCMP_H5_NO_DATA;
     GCMP_TRY(add_stored(reader, dataset->path, dataset, whole ? 1 : numbers ? count : 0));
+    reader->catalogue->stored[stored].stated_layer = reader->stated_layer;
+    reader->stated_layer = 0;
     if (chunked) {
         GCMP_TRY(numbers ? add_chunks(reader, stored, count) : skip_chunks(reader, count));
         return count == chunks ? GRADCMP_OK : end_early(reader);
@@ -290,6 +294,12 @@ static enum gradcmp_status read_link(struct reader *reader) {
     return GRADCMP_OK;
 }
 
+static enum gradcmp_status read_attribute(struct reader *reader) {
+    const char *name, *text;
+    GCMP_TRY(gcmp_h5_read_attribute(&reader->stream, &name, &text));
+    return gcmp_extracted_take(reader->catalogue, name, text, reader->error);
+}
+
 static enum gradcmp_status read_number(struct reader *reader) {
     const char *name;
     uint64_t value;
@@ -311,6 +321,12 @@ static enum gradcmp_status read_records(struct reader *reader) {
             break;
         case GCMP_H5_LINK:
             GCMP_TRY(read_link(reader));
+            break;
+        case GCMP_H5_LAYER:
+            GCMP_TRY(gcmp_h5_read_layer(&reader->stream, &reader->stated_layer));
+            break;
+        case GCMP_H5_TEXT:
+            GCMP_TRY(read_attribute(reader));
             break;
         case GCMP_H5_NUMBER:
             GCMP_TRY(read_number(reader));
@@ -432,7 +448,8 @@ static enum gradcmp_status read_all(struct reader *reader) {
     for (size_t i = 0; i < count; i++) {
         types[i] = reader->datasets[i]->type;
     }
-    return gcmp_plain_assign_names(reader->catalogue, GCMP_DCP_TORCH, types, reader->error);
+    return gcmp_plain_assign_names(reader->catalogue, gcmp_extracted_style(reader->catalogue),
+                                   types, reader->error);
 }
 
 enum gradcmp_status gcmp_h5_read_stream(struct gradcmp_catalogue *catalogue, uint32_t file,

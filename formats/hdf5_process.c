@@ -55,8 +55,7 @@ static bool is_program(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
 }
 
-/* Find the helper; false where there is none. `path` has room for 2 * PATH_MAX bytes. */
-static bool find_program(char *path, size_t capacity) {
+bool gcmp_h5_find_program(char *path, size_t capacity) {
     char module[PATH_MAX];
     const char *chosen = secure_getenv("GRADCMP_H5HELPER");
     if (chosen != NULL) {
@@ -163,7 +162,7 @@ static int spawn(struct process *process, const char *program) {
 
 static enum gradcmp_status start(struct process *process) {
     char program[2 * PATH_MAX];
-    if (!find_program(program, sizeof program)) {
+    if (!gcmp_h5_find_program(program, sizeof program)) {
         GCMP_FAIL_AT(process->error, GRADCMP_ERROR_UNSUPPORTED, path_of(process), GRADCMP_NO_OFFSET,
                      "hdf5: the helper program %s is not installed beside gradcmp", PROGRAM);
     }

@@ -15,4 +15,7 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_h5_run(struct gcmp_dir *dir, uint32_t 
                                                  unsigned char **bytes, size_t *count,
                                                  struct gradcmp_error *error);
 
+/* Find the helper program; `path` has room for `capacity` bytes, twice PATH_MAX at least. */
+bool gcmp_h5_find_program(char *path, size_t capacity);
+
 #endif

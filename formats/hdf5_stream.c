@@ -314,3 +314,15 @@ enum gradcmp_status gcmp_h5_read_number(struct gcmp_h5_stream *stream, const cha
     GCMP_TRY(read_text(stream, MAX_MESSAGE_BYTES, name));
     return gcmp_read_u64le(&stream->cursor, value) ? GRADCMP_OK : gcmp_h5_stream_fail(stream);
 }
+
+enum gradcmp_status gcmp_h5_read_layer(struct gcmp_h5_stream *stream, uint32_t *layer) {
+    return gcmp_read_u32le(&stream->cursor, layer) && *layer <= GCMP_H5_MAX_LAYER
+               ? GRADCMP_OK
+               : gcmp_h5_stream_fail(stream);
+}
+
+enum gradcmp_status gcmp_h5_read_attribute(struct gcmp_h5_stream *stream, const char **name,
+                                           const char **text) {
+    GCMP_TRY(read_text(stream, GCMP_H5_MAX_PATH, name));
+    return read_text(stream, GCMP_H5_MAX_TEXT, text);
+}

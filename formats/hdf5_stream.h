@@ -38,4 +38,9 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_h5_read_link(struct gcmp_h5_stream *st
 GRADCMP_MUST_USE enum gradcmp_status gcmp_h5_read_number(struct gcmp_h5_stream *stream,
                                                          const char **name, uint64_t *value);
 
+GRADCMP_MUST_USE enum gradcmp_status gcmp_h5_read_layer(struct gcmp_h5_stream *stream,
+                                                        uint32_t *layer);
+GRADCMP_MUST_USE enum gradcmp_status gcmp_h5_read_attribute(struct gcmp_h5_stream *stream,
+                                                            const char **name, const char **text);
+
 #endif

@@ -11,6 +11,8 @@
  *                 as many CHUNK records follow, in row-major order of the grid
  *   CHUNK    u64 offset in the file, u64 bytes, u32 filters that were skipped (a bit each)
  *   LINK     text path, text target: a soft link
+ *   LAYER    u32 1 + l: of the layer of the dataset that comes next
+ *   TEXT     text name, text value: a text attribute of the file whose name begins with "gradcmp."
  *   NUMBER   text name, u64 value: an integer attribute of the file
  *   ERROR    u8 status (enum gradcmp_status), u64 offset, text message
  *   END      nothing
@@ -25,6 +27,8 @@ enum gcmp_h5_tag {
     GCMP_H5_CHUNK = 'C',
     GCMP_H5_LINK = 'L',
     GCMP_H5_NUMBER = 'N',
+    GCMP_H5_LAYER = 'Y',
+    GCMP_H5_TEXT = 'T',
     GCMP_H5_ERROR = 'E',
     GCMP_H5_END = 'Z'
 };
@@ -42,6 +46,9 @@ enum gcmp_h5_layout {
     GCMP_H5_COMPACT,
     GCMP_H5_CHUNKED
 };
+
+/* Longest text attribute that is told, largest l. */
+enum { GCMP_H5_MAX_TEXT = 1 << 20, GCMP_H5_MAX_LAYER = 1 << 24 };
 
 /* Longest path, most filters of a dataset, most values of a filter that are told. */
 enum { GCMP_H5_MAX_PATH = 4096, GCMP_H5_MAX_FILTERS = 32, GCMP_H5_MAX_VALUES = 4 };

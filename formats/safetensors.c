@@ -15,6 +15,7 @@
 #include "base/catalogue.h"
 #include "base/cursor.h"
 #include "base/map.h"
+#include "formats/extracted.h"
 #include "formats/safetensors_set.h"
 
 enum { MAX_NAMES = 1 << 20, MAX_HEADER_BYTES = 100000000, PROBE_BYTES = 10 };
@@ -252,6 +253,21 @@ static void read_run(struct gradcmp_catalogue *catalogue, const struct gcmp_st_s
     catalogue->writer = format != NULL && strcmp(format, "pt") == 0 ? "torch" : NULL;
 }
 
+/* What `gradcmp extract` wrote of the run; texts are bytes that end at a NUL at the latest. */
+static enum gradcmp_status read_extracted(struct gradcmp_catalogue *catalogue,
+                                          const struct gcmp_st_set *set,
+                                          struct gradcmp_error *error) {
+    json_t *metadata = set->count == 1 ? set->images[0].metadata : NULL;
+    for (void *at = metadata == NULL ? NULL : json_object_iter(metadata); at != NULL;
+         at = json_object_iter_next(metadata, at)) {
+        const char *text = json_string_value(json_object_iter_value(at));
+        if (text != NULL) {
+            GCMP_TRY(gcmp_extracted_take(catalogue, json_object_iter_key(at), text, error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status open_catalogue(struct gradcmp_catalogue *catalogue,
                                           struct gradcmp_error *error) {
     struct listing listing = {0};
@@ -261,7 +277,13 @@ static enum gradcmp_status open_catalogue(struct gradcmp_catalogue *catalogue,
     GCMP_TRY_OUT(listing.index != NULL ? read_indexed(catalogue, &listing, &set, error)
                                        : read_loose(catalogue, &listing, &set, error));
     read_run(catalogue, &set);
+    GCMP_TRY_OUT(read_extracted(catalogue, &set, error));
     GCMP_TRY_OUT(gcmp_st_join(catalogue, &set, error));
+    const char *layers =
+        set.count == 1 ? gcmp_st_metadata(&set.images[0], GCMP_EXTRACTED_TENSOR_LAYERS) : NULL;
+    if (layers != NULL) {
+        status = gcmp_extracted_take_layers(catalogue, layers, error);
+    }
 out:
     gcmp_st_set_close(&set);
     free(listing.files);

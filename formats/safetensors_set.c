@@ -7,6 +7,7 @@
 #include "base/catalogue.h"
 #include "base/checked.h"
 #include "base/map.h"
+#include "formats/extracted.h"
 #include "formats/plain_names.h"
 
 /* A tensor of the checkpoint, whose pieces may lie in several files. */
@@ -196,7 +197,8 @@ static enum gradcmp_status join(struct joiner *joiner) {
     GCMP_TRY(collect(joiner));
     GCMP_TRY(add_wholes(joiner));
     GCMP_TRY(add_pieces(joiner));
-    return gcmp_plain_assign_names(joiner->catalogue, GCMP_DCP_TORCH, joiner->types, joiner->error);
+    return gcmp_plain_assign_names(joiner->catalogue, gcmp_extracted_style(joiner->catalogue),
+                                   joiner->types, joiner->error);
 }
 
 enum gradcmp_status gcmp_st_join(struct gradcmp_catalogue *catalogue, const struct gcmp_st_set *set,

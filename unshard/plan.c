@@ -190,6 +190,10 @@ void gcmp_plan_free(struct gcmp_plan *plan) {
 int64_t gcmp_plan_layer(const struct gcmp_plan *plan, const struct gcmp_entry *entry) {
     const struct gcmp_item *item = &plan->items[entry->item];
     int64_t head = (int64_t)plan->layers + 1;
+    if (item->stored->stated_layer != 0 && !item->has_layers) {
+        int64_t stated = (int64_t)item->stored->stated_layer - 1;
+        return stated < head ? stated : head;
+    }
     if (item->name->is_mtp) {
         return head;
     }

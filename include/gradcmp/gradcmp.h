@@ -239,6 +239,15 @@ gradcmp_checkpoint_extract(struct gradcmp_checkpoint *checkpoint,
                            const struct gradcmp_options *options, int as_float32,
                            gradcmp_write_fn write, void *user, struct gradcmp_error *error);
 
+/* The same as one HDF5 file, written to `descriptor`: an empty regular file that is open for
+ * reading and writing, and stays the caller's. Names are paths of groups; datasets are chunked,
+ * under zstd (filter 32015); what is known of the run and of each tensor are attributes. The helper
+ * program writes it. UNSUPPORTED too where the helper is not there. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_checkpoint_extract_hdf5(struct gradcmp_checkpoint *checkpoint,
+                                const struct gradcmp_options *options, int as_float32,
+                                int descriptor, struct gradcmp_error *error);
+
 /* Compare every candidate with the baseline. A candidate that cannot be opened or read gets the
  * outcome GRADCMP_OUTCOME_ERROR in the report and the call still succeeds; the call fails when the
  * baseline cannot be read or the options are wrong. On success *out is owned by the caller

@@ -1,4 +1,4 @@
-/* gradcmp extract: unsharded tensors as a safetensors file. */
+/* gradcmp extract: unsharded tensors as a safetensors or an HDF5 file. */
 #include <string.h>
 
 #include "cli/command.h"
@@ -9,6 +9,22 @@
 #include "cli/progress.h"
 #include "cli/terminal.h"
 
+static bool ends_in(const char *text, const char *ending) {
+    size_t length = strlen(text), end = strlen(ending);
+    return length > end && strcmp(text + length - end, ending) == 0;
+}
+
+/* What to write: as --format says, else by the file's name. */
+static enum cli_format format_of(const struct cli_settings *settings) {
+    const char *name = settings->output;
+    if (settings->format != CLI_FORMAT_BY_NAME) {
+        return (enum cli_format)settings->format;
+    }
+    return ends_in(name, ".safetensors")                    ? CLI_FORMAT_SAFETENSORS
+           : ends_in(name, ".h5") || ends_in(name, ".hdf5") ? CLI_FORMAT_HDF5
+                                                            : CLI_FORMAT_BY_NAME;
+}
+
 static bool check_arguments(const struct cli_settings *settings) {
     if (settings->operand_count == 0) {
         cli_complain("no checkpoint given: gradcmp extract CHECKPOINT -o FILE");
@@ -16,15 +32,12 @@ static bool check_arguments(const struct cli_settings *settings) {
         cli_complain("%s: one checkpoint at a time is extracted", settings->operands[1]);
     } else if (settings->output == NULL) {
         cli_complain("no file to write: gradcmp extract CHECKPOINT -o FILE.safetensors");
-    } else {
-        size_t length = strlen(settings->output);
-        static const char ending[] = ".safetensors";
-        size_t end = sizeof ending - 1;
-        if (length > end && strcmp(settings->output + length - end, ending) == 0) {
-            return cli_file_check_new(settings->output);
-        }
-        cli_complain("%s: the name must end in .safetensors, the format that is written",
+    } else if (format_of(settings) == CLI_FORMAT_BY_NAME) {
+        cli_complain("%s: the name must end in .safetensors, .h5 or .hdf5, or --format must say "
+                     "what to write",
                      settings->output);
+    } else {
+        return cli_file_check_new(settings->output);
     }
     return false;
 }
@@ -36,8 +49,12 @@ static int extract(struct gradcmp_checkpoint *checkpoint, const struct gradcmp_o
     if (!cli_file_open(&file, settings->output)) {
         return CLI_EXIT_TROUBLE;
     }
-    enum gradcmp_status status = gradcmp_checkpoint_extract(
-        checkpoint, options, settings->as_float32, cli_file_write, &file, &error);
+    bool is_hdf5 = format_of(settings) == CLI_FORMAT_HDF5;
+    enum gradcmp_status status =
+        is_hdf5 ? gradcmp_checkpoint_extract_hdf5(checkpoint, options, settings->as_float32,
+                                                  file.descriptor, &error)
+                : gradcmp_checkpoint_extract(checkpoint, options, settings->as_float32,
+                                             cli_file_write, &file, &error);
     cli_progress_end(options->progress_user);
     int exit_status = cli_conclude(status, file.failed, &error);
     bool is_there = cli_file_close(&file, status == GRADCMP_OK);

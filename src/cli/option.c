@@ -101,6 +101,8 @@ const struct cli_option cli_options[] = {
     {"buffers", 0, CLI_SIZE, CLI_ALL, FIELD(options.buffer_bytes), 0, "SIZE", NULL,
      "memory, e.g. 48MiB",
      "Bound of all buffers together, such as 4MiB or 1GiB; by default 48MiB."},
+    {"format", 0, CLI_CHOICE, CLI_EXTRACT, FIELD(format), 1, "NAME", CHOICES("safetensors", "hdf5"),
+     "safetensors, hdf5", "Write this format; by default the file's name tells (.h5, .hdf5)."},
     {"map", 0, CLI_TEXT, CLI_COMPARE | CLI_FIT | CLI_LS | CLI_CHECK | CLI_EXTRACT,
      FIELD(options.map), 0, "FILE", NULL, "rules for names",
      "Bring parameters to other names and shapes by the rules of this YAML file: rename, split, "

@@ -131,7 +131,7 @@ static bool open_temporary(struct cli_file *file) {
         snprintf(file->temporary_path, room, "%.*s.gradcmp-%ld-%u.tmp", (int)folder,
                  file->final_path, (long)getpid(), attempt);
         file->descriptor =
-            open(file->temporary_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+            open(file->temporary_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (file->descriptor >= 0 || errno != EEXIST) {
             return file->descriptor >= 0;
         }

@@ -14,6 +14,9 @@ struct cli_list {
     size_t count;
 };
 
+/* What extract writes. */
+enum cli_format { CLI_FORMAT_BY_NAME, CLI_FORMAT_SAFETENSORS, CLI_FORMAT_HDF5 };
+
 struct cli_settings {
     struct gradcmp_options options;
     const char *json;   /* NULL: no JSON; "-": standard output; else a file */
@@ -22,6 +25,7 @@ struct cli_settings {
     int quiet, verbose;
     int color; /* enum cli_color */
     int stats, as_float32;
+    int format;        /* enum cli_format */
     int help, version; /* asked for: nothing else is done; help 2: all of it */
 
     const char *rules, *explain;        /* of lint; NULL: none given */

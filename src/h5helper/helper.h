@@ -67,6 +67,7 @@ struct type {
     uint64_t exponent_bias;
     char description[MAX_DESCRIPTION_BYTES];
     char mark[MAX_MARK_BYTES]; /* the attribute "dtype"; "" where there is none */
+    uint32_t stated_layer;     /* 1 + the attribute "gradcmp.layer"; 0 where there is none */
 };
 
 struct filter {
@@ -120,7 +121,7 @@ bool fail_part(const char *path, const char *part);
 bool walk_file(hid_t file);
 /* Tell one dataset. */
 bool tell_dataset(hid_t id, const char *path);
-/* Describe a dataset's elements. */
+/* Describe a dataset's elements, and the layer that an attribute of ours states. */
 bool read_type(hid_t id, const char *path, struct type *type);
 /* The words for a class of types; also by the number that files have for it. */
 const char *type_class_name(int class);
@@ -140,5 +141,7 @@ enum newer newer_tell(uint64_t base_bytes, haddr_t address, const char *path);
  * calls but those for reading descriptor 0 and writing descriptor 1. False where even the limits
  * cannot be set. */
 bool sandbox_enter(unsigned long cpu_seconds);
+/* The same of the process that writes: it keeps the descriptors that it has open. */
+bool sandbox_enter_writer(void);
 
 #endif

@@ -1,6 +1,9 @@
 /* gradcmp-h5: reads the HDF5 file on descriptor 0 and writes what it holds to descriptor 1 (see
- * formats/hdf5_wire.h). Started by libgradcmp with those two descriptors; of use to nobody else. */
+ * formats/hdf5_wire.h); or, as `gradcmp-h5 write`, makes one on descriptor 1 (writer.c). Started by
+ * libgradcmp with those two descriptors; of use to nobody else. */
+#include "formats/hdf5_wire_write.h"
 #include "h5helper/helper.h"
+#include "h5helper/writer.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -45,9 +48,14 @@ static void tell_file(hid_t properties) {
 
 int main(int argc, char **argv) {
     char *end;
+    if (argc == 2 && strcmp(argv[1], GCMP_H5W_ARGUMENT) == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close_others();
+        return writer_main();
+    }
     unsigned long cpu_seconds = argc == 2 ? strtoul(argv[1], &end, 10) : 0;
     if (cpu_seconds < 1 || cpu_seconds > MAX_CPU_SECONDS || *end != '\0') {
-        fputs("gradcmp-h5 is started by gradcmp to read HDF5 files\n", stderr);
+        fputs("gradcmp-h5 is started by gradcmp to read and write HDF5 files\n", stderr);
         return EXIT_USAGE;
     }
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -20,6 +20,10 @@ static void put_type(const struct type *type) {
 }
 
 void put_dataset(const struct dataset *dataset, enum gcmp_h5_layout layout) {
+    if (dataset->type.stated_layer != 0) {
+        put_u8(GCMP_H5_LAYER);
+        put_u32(dataset->type.stated_layer);
+    }
     put_u8(GCMP_H5_DATASET);
     put_text(dataset->path, strlen(dataset->path));
     put_type(&dataset->type);

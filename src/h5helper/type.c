@@ -1,4 +1,5 @@
 /* Describes the elements of datasets. */
+#include "formats/hdf5_wire_write.h"
 #include "h5helper/helper.h"
 
 #include <stdio.h>
@@ -121,6 +122,26 @@ static bool read_mark(hid_t dataset, const char *path, char *mark) {
     return true;
 }
 
+/* l of the layer, which extracted files state. */
+static void read_layer(hid_t dataset, struct type *type) {
+    long long value = -1;
+    hid_t attribute =
+        H5Aexists(dataset, GCMP_H5W_LAYER) > 0 ? H5Aopen(dataset, GCMP_H5W_LAYER, H5P_DEFAULT) : -1;
+    if (attribute < 0) {
+        return;
+    }
+    hid_t id = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    bool scalar = id >= 0 && space >= 0 && H5Tget_class(id) == H5T_INTEGER &&
+                  H5Sget_simple_extent_npoints(space) == 1;
+    if (scalar && H5Aread(attribute, H5T_NATIVE_LLONG, &value) >= 0 && value >= 0 &&
+        value < GCMP_H5_MAX_LAYER) {
+        type->stated_layer = (uint32_t)value + 1;
+    }
+    H5Sclose(space);
+    H5Tclose(id);
+    H5Aclose(attribute);
+}
+
 static void read_class(hid_t id, struct type *type) {
     H5T_class_t class = H5Tget_class(id);
     H5T_order_t order =
@@ -149,5 +170,6 @@ bool read_type(hid_t dataset, const char *path, struct type *type) {
     }
     read_class(id, type);
     H5Tclose(id);
+    read_layer(dataset, type);
     return read_mark(dataset, path, type->mark);
 }

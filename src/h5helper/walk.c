@@ -225,6 +225,44 @@ static bool tell_number(hid_t root, const char *name) {
     return true;
 }
 
+/* Tell a text attribute of a file that gradcmp extracted. */
+static bool put_attribute(hid_t attribute, hid_t type, const char *name) {
+    char *text = NULL;
+    bool is_read = H5Aread(attribute, type, &text) >= 0 && text != NULL;
+    if (is_read && strlen(text) <= GCMP_H5_MAX_TEXT) {
+        put_u8(GCMP_H5_TEXT);
+        put_text(name, strlen(name));
+        put_text(text, strlen(text));
+    }
+    H5free_memory(text);
+    return is_read || fail_part(name, "text attribute");
+}
+
+static herr_t visit_attribute(hid_t root, const char *name, const H5A_info_t *info, void *user) {
+    (void)info;
+    (void)user;
+    if (strncmp(name, "gradcmp.", 8) != 0 || strlen(name) > GCMP_H5_MAX_PATH) {
+        return 0;
+    }
+    hid_t attribute = H5Aopen(root, name, H5P_DEFAULT);
+    hid_t type = attribute < 0 ? -1 : H5Aget_type(attribute);
+    hid_t space = attribute < 0 ? -1 : H5Aget_space(attribute);
+    bool is_text = type >= 0 && space >= 0 && H5Tget_class(type) == H5T_STRING &&
+                   H5Tis_variable_str(type) > 0 && H5Sget_simple_extent_npoints(space) == 1;
+    bool good = !is_text || put_attribute(attribute, type, name);
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Aclose(attribute);
+    return good ? 0 : -1;
+}
+
+/* What an extracted file says of the run. */
+static bool tell_texts(hid_t root) {
+    hsize_t index = 0;
+    bool good = H5Aiterate2(root, H5_INDEX_NAME, H5_ITER_INC, &index, visit_attribute, NULL) >= 0;
+    return good || helper_has_failed() || fail_part("/", "attributes");
+}
+
 /* Bytes in front of the file's beginning that belong to others. */
 static bool read_base(struct walk *walk) {
     hsize_t bytes = 0;
@@ -242,7 +280,8 @@ bool walk_file(hid_t file) {
     if (root < 0 || H5Oget_info2(root, &info, H5O_INFO_BASIC) < 0) {
         return fail_part("/", "root group");
     }
-    bool good = tell_number(root, "iteration") && tell_number(root, "step");
+    bool good = tell_number(root, "iteration") && tell_number(root, "step") && tell_texts(root) &&
+                !helper_has_failed();
     H5Oclose(root);
     char *path = strdup("");
     good = good && read_base(&walk) && path != NULL && queue_group(&walk, path, info.addr);

@@ -8,6 +8,6 @@ gradcmp data/megatron/tp2_bf16_exp_avg grads.safetensors | tail -n 1
 try extract data/megatron/s_base -o all.safetensors
 try extract --state nosuch data/megatron/s_base -o other.safetensors
 try extract --match nosuch data/megatron/s_base -o other.safetensors
-try extract data/megatron/s_base -o other.h5
+try extract data/megatron/s_base -o other.pt
 try extract data/megatron/s_base
 ls other* 2>/dev/null || echo nothing else was written

@@ -6,6 +6,7 @@
 NAME_stepN.pt: the model and its optimizer after step N. `zero` has betas (0, 0), so that its exp_avg
 is the gradient itself; `usual` has (0.9, 0.99), `other` (0.8, 0.95). `wrong` is `usual` whose
 gradient of the last step was doubled in one parameter; `drift` is `usual` with a beta that changed.
+numbers.pt: an optimizer alone, which numbers its parameters, in two groups.
 """
 import torch
 
@@ -42,3 +43,10 @@ run("usual", (0.9, 0.99), 3, {1, 2, 3})
 run("other", (0.8, 0.95), 3, {2, 3})
 run("wrong", (0.9, 0.99), 3, {3}, fault="layers.1.fc.weight")
 run("drift", (0.9, 0.99), 3, {3}, later_betas=(0.85, 0.99))
+
+parts = [torch.nn.Parameter(torch.randn(shape)) for shape in [(11, 8), (8, 8), (8,), (11, 8)]]
+optimizer = torch.optim.Adam([{"params": parts[:2]}, {"params": parts[2:]}], lr=1e-3, betas=(0.0, 0.0))
+for part in parts:
+    part.grad = torch.randn(part.shape)
+optimizer.step()
+torch.save(optimizer.state_dict(), "numbers.pt")

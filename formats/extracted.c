@@ -1,0 +1,201 @@
+/* What extracted files say of the run.
+ *
+ * Limits: MAX_LAYER; MAX_NUMBERS parameters with numbers for names. */
+#include "formats/extracted.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/catalogue.h"
+#include "base/dir.h"
+#include "base/dtype.h"
+
+enum { MAX_LAYER = 1 << 24, MAX_NUMBERS = 1 << 24 };
+
+static const char WRITER[] = "gradcmp";
+
+enum gcmp_dcp_style gcmp_extracted_style(const struct gradcmp_catalogue *catalogue) {
+    return catalogue->writer == WRITER ? GCMP_DCP_MEGATRON : GCMP_DCP_TORCH;
+}
+
+static enum gradcmp_status fail_text(const struct gradcmp_catalogue *catalogue, const char *name,
+                                     const char *expected, struct gradcmp_error *error) {
+    GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, gcmp_dir_path(catalogue->dir), GRADCMP_NO_OFFSET,
+                 "\"%.60s\" in the file's metadata: expected %s", name, expected);
+}
+
+/* A decimal number of at most 18 digits. */
+static bool read_count(const char *text, uint64_t *out) {
+    size_t digits = strspn(text, "0123456789");
+    bool good = digits > 0 && digits <= 18 && text[digits] == '\0';
+    *out = good ? strtoull(text, NULL, 10) : 0;
+    return good;
+}
+
+static enum gradcmp_status take_compute(struct gradcmp_catalogue *catalogue, const char *text,
+                                        struct gradcmp_error *error) {
+    enum gradcmp_dtype dtype = gcmp_dtype_find(text);
+    if (!gcmp_dtype_is_float(dtype)) {
+        return fail_text(catalogue, GCMP_EXTRACTED_COMPUTE, "a floating-point type", error);
+    }
+    catalogue->compute = dtype;
+    return GRADCMP_OK;
+}
+
+/* --- numbers for names --- */
+
+static enum gradcmp_status take_groups(struct gradcmp_catalogue *catalogue, const json_t *list,
+                                       struct gradcmp_error *error) {
+    size_t count = json_is_array(list) ? json_array_size(list) : MAX_NUMBERS + 1;
+    if (count > MAX_NUMBERS) {
+        return fail_text(catalogue, GCMP_EXTRACTED_NUMBERS, "a list of groups", error);
+    }
+    uint32_t *groups = gcmp_arena_alloc(catalogue->arena, count, sizeof *groups);
+    if (groups == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const json_t *item = json_array_get(list, i);
+        json_int_t group = json_is_integer(item) ? json_integer_value(item) : -1;
+        if (group < 0 || group > MAX_NUMBERS) {
+            return fail_text(catalogue, GCMP_EXTRACTED_NUMBERS, "a list of groups", error);
+        }
+        groups[i] = (uint32_t)group;
+    }
+    catalogue->number_groups = groups;
+    catalogue->number_count = count;
+    return GRADCMP_OK;
+}
+
+/* --- settings --- */
+
+static bool to_setting(const char *name, const json_t *value, struct gradcmp_setting *out) {
+    *out = (struct gradcmp_setting){.name = name};
+    switch (json_typeof(value)) {
+    case JSON_NULL:
+        return true;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        out->kind = GRADCMP_SETTING_BOOL;
+        out->integer = json_is_true(value);
+        return true;
+    case JSON_INTEGER:
+        out->kind = GRADCMP_SETTING_INT;
+        out->integer = json_integer_value(value);
+        return true;
+    case JSON_REAL:
+        out->kind = GRADCMP_SETTING_FLOAT;
+        out->number = json_real_value(value);
+        return true;
+    case JSON_STRING:
+        out->kind = GRADCMP_SETTING_TEXT;
+        out->text = json_string_value(value);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static enum gradcmp_status take_settings(struct gradcmp_catalogue *catalogue, const json_t *object,
+                                         struct gradcmp_error *error) {
+    const char *name;
+    const json_t *value;
+    if (!json_is_object(object)) {
+        return fail_text(catalogue, GCMP_EXTRACTED_SETTINGS, "an object", error);
+    }
+    /* jansson takes no const here, and changes nothing. */
+    for (void *at = json_object_iter((json_t *)(uintptr_t)object); at != NULL;
+         at = json_object_iter_next((json_t *)(uintptr_t)object, at)) {
+        struct gradcmp_setting setting;
+        name = gcmp_arena_dup(catalogue->arena, json_object_iter_key(at));
+        value = json_object_iter_value(at);
+        if (name == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        if (!to_setting(name, value, &setting)) {
+            return fail_text(catalogue, GCMP_EXTRACTED_SETTINGS, "plain values", error);
+        }
+        GCMP_TRY(gcmp_catalogue_set(catalogue, &setting, error));
+    }
+    return GRADCMP_OK;
+}
+
+/* --- layers of tensors --- */
+
+static enum gradcmp_status take_layers(struct gradcmp_catalogue *catalogue, const json_t *object,
+                                       struct gradcmp_error *error) {
+    if (!json_is_object(object)) {
+        return fail_text(catalogue, GCMP_EXTRACTED_TENSOR_LAYERS, "an object", error);
+    }
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const json_t *value = json_object_get(object, catalogue->stored[i].key);
+        json_int_t layer = json_is_integer(value) ? json_integer_value(value) : -1;
+        if (value != NULL && (layer < 0 || layer > MAX_LAYER)) {
+            return fail_text(catalogue, GCMP_EXTRACTED_TENSOR_LAYERS, "layers from 0 on", error);
+        }
+        if (value != NULL) {
+            catalogue->stored[i].stated_layer = (uint32_t)layer + 1;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* Read a text as JSON and take it. */
+static enum gradcmp_status take_json(
+    struct gradcmp_catalogue *catalogue, const char *name, const char *text,
+    enum gradcmp_status (*take)(struct gradcmp_catalogue *, const json_t *, struct gradcmp_error *),
+    struct gradcmp_error *error) {
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    if (json == NULL) {
+        return fail_text(catalogue, name, "JSON", error);
+    }
+    enum gradcmp_status status = take(catalogue, json, error);
+    json_decref(json);
+    return status;
+}
+
+enum gradcmp_status gcmp_extracted_take_layers(struct gradcmp_catalogue *catalogue,
+                                               const char *text, struct gradcmp_error *error) {
+    return take_json(catalogue, GCMP_EXTRACTED_TENSOR_LAYERS, text, take_layers, error);
+}
+
+/* The counts among the texts; true where `name` is one. */
+static bool take_count(struct gradcmp_catalogue *catalogue, const char *name, uint64_t value) {
+    if (strcmp(name, GCMP_EXTRACTED_ITERATION) == 0) {
+        catalogue->iteration = (int64_t)value;
+    } else if (strcmp(name, GCMP_EXTRACTED_LAYERS) == 0) {
+        catalogue->layers = value;
+    } else if (strcmp(name, GCMP_EXTRACTED_VOCAB) == 0) {
+        catalogue->vocab = value;
+    } else if (strcmp(name, GCMP_EXTRACTED_PADDED_VOCAB) == 0) {
+        catalogue->padded_vocab = value;
+    } else if (strcmp(name, GCMP_EXTRACTED_EXPERTS) == 0) {
+        catalogue->experts = value;
+    } else if (strcmp(name, GCMP_EXTRACTED_DUMP) == 0) {
+        catalogue->is_dump = value != 0;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+enum gradcmp_status gcmp_extracted_take(struct gradcmp_catalogue *catalogue, const char *name,
+                                        const char *text, struct gradcmp_error *error) {
+    uint64_t value;
+    bool is_number = read_count(text, &value);
+    if (take_count(catalogue, name, value)) {
+        return is_number ? GRADCMP_OK : fail_text(catalogue, name, "a whole number", error);
+    }
+    if (strcmp(name, GCMP_EXTRACTED_VERSION) == 0) {
+        catalogue->writer = WRITER;
+    } else if (strcmp(name, GCMP_EXTRACTED_COMPUTE) == 0) {
+        return take_compute(catalogue, text, error);
+    } else if (strcmp(name, GCMP_EXTRACTED_NUMBERS) == 0) {
+        return take_json(catalogue, name, text, take_groups, error);
+    } else if (strcmp(name, GCMP_EXTRACTED_SETTINGS) == 0) {
+        return take_json(catalogue, name, text, take_settings, error);
+    }
+    return GRADCMP_OK;
+}
