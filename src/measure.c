@@ -19,6 +19,7 @@ struct job_origin {
     uint32_t owner;                            /* side that copies or padding belong to */
     const struct gradcmp_parameter *parameter; /* of that side */
     size_t first_result;                       /* of its tallies; JOB_VALUES has one a candidate */
+    size_t only_pair; /* 1 + the pair that alone is concerned; 0: all that the owner is in */
 };
 
 /* Where a tally of JOB_VALUES goes. */
@@ -185,7 +186,8 @@ static enum gradcmp_status plan_values(const struct gcmp_comparison *comparison,
 /* Copies of one parameter, as far as it is compared: each further copy against the first. */
 static void plan_copies(struct plan *plan, struct gcmp_side side, uint64_t compared) {
     for (uint32_t copy = 1; copy < side.parameter->copy_count; copy++) {
-        struct job_origin origin = {JOB_COPIES, side.owner, side.parameter, 0};
+        struct job_origin origin = {
+            .kind = JOB_COPIES, .owner = side.owner, .parameter = side.parameter};
         struct gcmp_job *job = add_job(plan, side, compared, origin);
         struct gcmp_side other = side;
         other.copy = copy;
@@ -202,7 +204,10 @@ static void plan_tied(const struct gcmp_comparison *comparison, struct plan *pla
     if (embedding != NULL && gcmp_pair_is_open(pair) && is_measured(embedding)) {
         struct gcmp_side side = tied->in_b ? candidate_side(comparison, p, tied->embedding)
                                            : baseline_side(comparison, tied->embedding);
-        struct job_origin origin = {JOB_COPIES, side.owner, side.parameter, 0};
+        struct job_origin origin = {.kind = JOB_COPIES,
+                                    .owner = side.owner,
+                                    .parameter = side.parameter,
+                                    .only_pair = p + 1};
         struct gcmp_job *job = add_job(plan, side, embedding->compared_elems, origin);
         side.parameter = tied->output;
         add_result(plan, job, side, (struct value_target){0, 0});
@@ -212,7 +217,8 @@ static void plan_tied(const struct gcmp_comparison *comparison, struct plan *pla
 /* The rows of a padded vocabulary beyond what any pair compares. */
 static void plan_padding(struct plan *plan, struct gcmp_side side, uint64_t compared) {
     if (compared < side.parameter->elem_count) {
-        struct job_origin origin = {JOB_PADDING, side.owner, side.parameter, 0};
+        struct job_origin origin = {
+            .kind = JOB_PADDING, .owner = side.owner, .parameter = side.parameter};
         side.first_elem = compared;
         add_job(plan, side, side.parameter->elem_count - compared, origin);
         plan->result_count++;
@@ -347,7 +353,8 @@ static enum gradcmp_status visit_pairs(struct gcmp_comparison *comparison,
                                        visit_fn visit, struct gradcmp_error *error) {
     for (size_t p = 0; p < comparison->report->pair_count; p++) {
         struct gradcmp_pair_report *pair = &comparison->report->pairs[p];
-        if (!gcmp_pair_is_open(pair) || (origin->owner != 0 && origin->owner != p + 1)) {
+        if (!gcmp_pair_is_open(pair) || (origin->owner != 0 && origin->owner != p + 1) ||
+            (origin->only_pair != 0 && origin->only_pair != p + 1)) {
             continue;
         }
         struct gradcmp_parameter_report *report = find_parameter(pair, origin->parameter->name);

@@ -383,6 +383,52 @@ GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_fit_write_yaml(const struct gradcmp_fit *fit, gradcmp_write_fn write, void *user,
                        struct gradcmp_error *error);
 
+/* Many configurations against one baseline. */
+struct gradcmp_sweep;
+
+/* What is swept. Start from GRADCMP_SWEEP_OPTIONS_INIT. */
+struct gradcmp_sweep_options {
+    size_t struct_size;
+    const char *plan; /* YAML: a sweep plan, or a model_config.yaml of Megatron's functional tests;
+                         NULL: all checkpoints below the folder */
+    const char *baseline; /* path, or its label below the folder; NULL: the plan's, else the one
+                             with the least parallelism */
+};
+#define GRADCMP_SWEEP_OPTIONS_INIT                                                                 \
+    { sizeof(struct gradcmp_sweep_options), NULL, NULL }
+
+/* Find the checkpoints below `folder` (NULL with a plan: the plan's own folder), choose the
+ * baseline, and compare all others with it, in one reading of the baseline. A checkpoint that
+ * cannot be read fails its own row. On success *out is owned by the caller (gradcmp_sweep_free).
+ * Errors: as gradcmp_compare; CORRUPT, with the line, for a plan; USAGE where there are not two
+ * checkpoints. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_sweep_run(const char *folder, const struct gradcmp_sweep_options *sweep_options,
+                  const struct gradcmp_options *options, struct gradcmp_sweep **out,
+                  struct gradcmp_error *error);
+
+/* Free a sweep and its report; NULL is allowed. */
+GRADCMP_API void gradcmp_sweep_free(struct gradcmp_sweep *sweep);
+
+/* Return the comparisons, one a configuration; they belong to the sweep. */
+GRADCMP_API const struct gradcmp_report *gradcmp_sweep_report(const struct gradcmp_sweep *sweep);
+
+/* Return the label of a row (a candidate of the report), or NULL. */
+GRADCMP_API const char *gradcmp_sweep_label(const struct gradcmp_sweep *sweep, size_t row);
+
+/* Return the exit status that a program should end with: that of the report, where an outcome that
+ * the plan expects counts as 0; 1 where a run did not do what its configuration says or repeats
+ * differ. */
+GRADCMP_API int gradcmp_sweep_exit_status(const struct gradcmp_sweep *sweep);
+
+/* Write the matrix of configurations by layers, or JSON (schema 1). */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_sweep_write_text(const struct gradcmp_sweep *sweep, const struct gradcmp_text_options *text,
+                         gradcmp_write_fn write, void *user, struct gradcmp_error *error);
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_sweep_write_json(const struct gradcmp_sweep *sweep, gradcmp_write_fn write, void *user,
+                         struct gradcmp_error *error);
+
 /* What `bits`, `trace`, `metrics` or `lint` found; free it with gradcmp_evidence_free. */
 struct gradcmp_evidence;
 

@@ -15,6 +15,7 @@
  * tracker file, names in a message. */
 enum {
     MAX_LEVEL = 3,
+    MAX_RUN_LEVEL = 8, /* when all runs are looked for */
     MAX_FOLDERS = 4096,
     MAX_NAMES = 1 << 20,
     MAX_TRACKER_BYTES = 256,
@@ -515,6 +516,110 @@ enum gradcmp_status gcmp_locate(const char *path, int64_t iteration, char **foun
         }
     } else {
         status = locate_in(&search, found, error);
+    }
+    free_list(&search.hits);
+    free_list(&search.next);
+    gcmp_dir_close(search.dir);
+    return status;
+}
+
+/* --- all runs --- */
+
+/* Add the files of a folder that may be one checkpoint each. */
+static enum gradcmp_status add_files(struct search *search, const char *name,
+                                     const struct folder *folder, struct gradcmp_error *error) {
+    for (size_t i = 0; i < folder->count; i++) {
+        const char *entry = folder->names[i];
+        if (!matches(entry, weak_marks, sizeof weak_marks / sizeof *weak_marks)) {
+            continue;
+        }
+        char *file = join(name, entry);
+        if (file != NULL && !gcmp_dir_has_file(search->dir, file)) {
+            free(file);
+            continue;
+        }
+        GCMP_TRY(add_folder(&search->hits, file, error));
+    }
+    return GRADCMP_OK;
+}
+
+/* A folder is a run, or holds files that are, or runs are below it. */
+static enum gradcmp_status examine_run(struct search *search, const char *name,
+                                       struct gradcmp_error *error) {
+    struct folder folder;
+    if (is_inside_last_hit(search, name)) {
+        return GRADCMP_OK;
+    }
+    if (++search->visited > MAX_FOLDERS) {
+        return fail_at(search, "", GRADCMP_ERROR_LIMIT, "more than 4096 folders to search", error);
+    }
+    GCMP_TRY(look_into(search, name, &folder, error));
+    enum gradcmp_status status;
+    bool tracked = search->iteration < 0 && (folder.megatron_tracker || folder.deepspeed_tracker);
+    if (folder.array && name[0] != '\0') {
+        status = add_array_parent(search, name, error);
+    } else if (folder.marked || tracked) {
+        status = add_folder(&search->hits, strdup(name), error);
+    } else if (folder.weak) {
+        status = add_files(search, name, &folder, error);
+    } else {
+        status = queue_children(search, name, &folder, error);
+    }
+    gcmp_dir_free_names(folder.names, folder.count);
+    return status;
+}
+
+static enum gradcmp_status search_runs(struct search *search, struct gradcmp_error *error) {
+    enum gradcmp_status status = add_folder(&search->next, strdup(""), error);
+    for (int level = 0; status == GRADCMP_OK && level <= MAX_RUN_LEVEL; level++) {
+        struct folder_list now = search->next;
+        search->next = (struct folder_list){0};
+        for (size_t i = 0; status == GRADCMP_OK && i < now.count; i++) {
+            status = examine_run(search, now.names[i], error);
+        }
+        free_list(&now);
+    }
+    return status;
+}
+
+static int order_names(const void *x, const void *y) {
+    return strcmp(*(char *const *)x, *(char *const *)y);
+}
+
+/* Turn the hits into paths, leaving out those of other iterations. */
+static enum gradcmp_status take_runs(const struct search *search, struct folder_list *runs,
+                                     struct gradcmp_error *error) {
+    for (size_t i = 0; i < search->hits.count; i++) {
+        const char *name = search->hits.names[i];
+        if (search->iteration >= 0 && iteration_of(name) != search->iteration) {
+            continue;
+        }
+        GCMP_TRY(add_folder(runs, join(gcmp_dir_path(search->dir), name), error));
+    }
+    if (runs->count > 0) {
+        qsort(runs->names, runs->count, sizeof *runs->names, order_names);
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_locate_runs(const char *folder, int64_t iteration, char ***runs,
+                                     size_t *count, struct gradcmp_error *error) {
+    *runs = NULL;
+    *count = 0;
+    struct search search = {.iteration = iteration};
+    struct folder_list found = {0};
+    GCMP_TRY(gcmp_dir_open(folder, &search.dir, error));
+    enum gradcmp_status status = gcmp_dir_is_file(search.dir, NULL)
+                                     ? add_folder(&search.hits, strdup(""), error)
+                                     : search_runs(&search, error);
+    if (status == GRADCMP_OK) {
+        status = take_runs(&search, &found, error);
+    }
+    if (status == GRADCMP_OK) {
+        *runs = found.names;
+        *count = found.count;
+    } else {
+        free_list(&found);
     }
     free_list(&search.hits);
     free_list(&search.next);

@@ -17,4 +17,13 @@
 GRADCMP_MUST_USE enum gradcmp_status gcmp_locate(const char *path, int64_t iteration, char **found,
                                                  struct gradcmp_error *error);
 
+/* Find every run below a folder: folders with the marks of a checkpoint or a tracker, and single
+ * files that may be checkpoints where a folder has nothing better; what is inside of a run is not
+ * looked at. With `iteration` >= 0 trackers are not asked, and only checkpoints of that iteration
+ * are taken. *runs are paths that begin with `folder`, sorted, freed with gcmp_dir_free_names.
+ * Errors: IO, LIMIT, MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_locate_runs(const char *folder, int64_t iteration,
+                                                      char ***runs, size_t *count,
+                                                      struct gradcmp_error *error);
+
 #endif

@@ -11,10 +11,11 @@ enum {
     CLI_CHECK = 4,
     CLI_EXTRACT = 8,
     CLI_FIT = 16,
+    CLI_SWEEP = 32,
     CLI_METRICS = 64,
     CLI_LINT = 128,
     CLI_BITS = 256,
-    CLI_ALL = CLI_COMPARE | CLI_LS | CLI_CHECK | CLI_EXTRACT | CLI_FIT | CLI_BITS
+    CLI_ALL = CLI_COMPARE | CLI_LS | CLI_CHECK | CLI_EXTRACT | CLI_FIT | CLI_SWEEP | CLI_BITS
 };
 
 /* Exit statuses of the program. Interrupted: 128 plus the signal, 130 or 143. */
@@ -22,7 +23,7 @@ enum { CLI_EXIT_CONSISTENT = 0, CLI_EXIT_DIFFERENT = 1, CLI_EXIT_TROUBLE = 2 };
 
 struct cli_command {
     const char *name;
-    unsigned bit;
+    unsigned bits;                                   /* takes the options of any of them */
     const char *operands;                            /* as in the usage line */
     const char *about;                               /* lines below it */
     const char *example;                             /* lines at the end of --help */
@@ -39,6 +40,7 @@ int cli_run_compare(const struct cli_settings *settings);
 int cli_run_ls(const struct cli_settings *settings);
 int cli_run_check(const struct cli_settings *settings);
 int cli_run_extract(const struct cli_settings *settings);
+int cli_run_sweep(const struct cli_settings *settings);
 int cli_run_fit(const struct cli_settings *settings);
 int cli_run_metrics(const struct cli_settings *settings);
 int cli_run_bits(const struct cli_settings *settings);

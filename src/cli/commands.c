@@ -6,11 +6,17 @@
 const struct cli_command cli_commands[] = {
     {"compare", CLI_COMPARE, "BASELINE CANDIDATE...",
      "Judge the gradients in each CANDIDATE checkpoint against those in BASELINE.\n"
-     "Exit status: 0 consistent, 1 different, 2 trouble or undecided.\n"
-     "Other commands: ls, check, extract, fit, metrics, bits, lint (gradcmp ls --help)\n",
+     "Exit status: 0 consistent, 1 different, 2 trouble or undecided.\n",
      "Example: a run on four tensor-parallel ranks against the same run on one\n"
      "  gradcmp --json report.json ckpt/tp1/iter_0000001 ckpt/tp4/iter_0000001\n",
      cli_run_compare},
+    {"sweep", CLI_SWEEP | CLI_COMPARE, "DIR | --plan FILE [DIR]",
+     "Compare all checkpoints below DIR with one baseline: the one with the least\n"
+     "parallelism, or that of --baseline; or as the plan says. Prints one matrix.\n"
+     "Exit status: 0 all consistent or as planned, 1 not, 2 trouble in a row.\n",
+     "Example: every parallel configuration of one model\n"
+     "  gradcmp sweep --baseline tp1pp1 runs/nightly\n",
+     cli_run_sweep},
     {"ls", CLI_LS, "CHECKPOINT",
      "List what is in a checkpoint: format, settings, unsharded tensors.\n"
      "Exit status: 0 listed, 2 trouble.\n",

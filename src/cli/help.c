@@ -27,7 +27,7 @@ static bool is_rare(const struct cli_option *option) {
 static size_t gather(const struct cli_command *command, const struct cli_option **cells) {
     size_t count = 0;
     for (const struct cli_option *option = cli_options; option->name != NULL; option++) {
-        if ((option->commands & command->bit) != 0 && !is_rare(option) && count < MAX_CELLS) {
+        if ((option->commands & command->bits) != 0 && !is_rare(option) && count < MAX_CELLS) {
             cells[count++] = option;
         }
     }
@@ -101,7 +101,7 @@ static void print_wrapped(const char *text) {
 /* Every option in full. */
 static void print_manual(const struct cli_command *command) {
     for (const struct cli_option *option = cli_options; option->name != NULL; option++) {
-        if ((option->commands & command->bit) == 0) {
+        if ((option->commands & command->bits) == 0) {
             continue;
         }
         if (option->letter != 0) {
@@ -115,11 +115,26 @@ static void print_manual(const struct cli_command *command) {
     }
 }
 
+/* For the command that runs when none is named: the others. */
+static void print_others(void) {
+    size_t column = (size_t)printf("Other commands:");
+    for (const struct cli_command *other = cli_commands + 1; other->name != NULL; other++) {
+        const char *end = other[1].name == NULL ? "" : ",";
+        bool breaks = column + 1 + strlen(other->name) + strlen(end) > SCREEN_COLUMNS;
+        printf("%s %s%s", breaks ? "\n " : "", other->name, end);
+        column = (breaks ? 1 : column) + 1 + strlen(other->name) + strlen(end);
+    }
+    fputs(" (gradcmp ls --help)\n", stdout);
+}
+
 int cli_print_help(const struct cli_command *command, bool all) {
     const char *open = command == cli_commands ? "[" : "",
                *close = command == cli_commands ? "]" : "";
     printf("Usage: gradcmp %s%s%s [OPTION]... %s\n", open, command->name, close, command->operands);
     fputs(command->about, stdout);
+    if (command == cli_commands) {
+        print_others();
+    }
     print_features("Formats:", "format");
     putchar('\n');
     if (all) {

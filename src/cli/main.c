@@ -53,7 +53,8 @@ static bool check_first_operand(const struct cli_settings *settings) {
 }
 
 static int run(const struct cli_command *command, int argc, char **argv, bool is_named) {
-    struct cli_settings settings = {.options = GRADCMP_OPTIONS_INIT};
+    struct cli_settings settings = {.options = GRADCMP_OPTIONS_INIT,
+                                    .sweep = GRADCMP_SWEEP_OPTIONS_INIT};
     /* Room for all arguments in each: operands, and the three lists. */
     size_t room = (size_t)argc + 1;
     settings.operands = calloc(4 * room, sizeof *settings.operands);

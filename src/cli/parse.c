@@ -18,7 +18,7 @@ struct parser {
 };
 
 static bool is_of(const struct cli_option *option, const struct parser *parser) {
-    return (option->commands & parser->command->bit) != 0;
+    return (option->commands & parser->command->bits) != 0;
 }
 
 static const struct cli_option *find_long(const struct parser *parser, const char *name,

@@ -19,6 +19,7 @@ enum cli_format { CLI_FORMAT_BY_NAME, CLI_FORMAT_SAFETENSORS, CLI_FORMAT_HDF5 };
 
 struct cli_settings {
     struct gradcmp_options options;
+    struct gradcmp_sweep_options sweep;
     const char *json;   /* NULL: no JSON; "-": standard output; else a file */
     const char *output; /* file that extract writes; NULL: none given */
     unsigned top;       /* 0: the report's default */

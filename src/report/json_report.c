@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "report/facts.h"
+#include "gradcmp/sys/sweep.h"
 #include "report/json_parts.h"
 #include "report/names.h"
 
@@ -323,7 +324,6 @@ static void write_pair(struct gcmp_emitter *json, const struct gradcmp_report *r
     static const struct gradcmp_catalogue nothing_known = {0};
     const struct gradcmp_catalogue *catalogue =
         pair->catalogue == NULL ? &nothing_known : pair->catalogue;
-    gcmp_emit_open_object(json, NULL, true);
     gcmp_emit_text(json, "path", pair->path);
     gcmp_emit_format(json, "format", catalogue);
     gcmp_emit_parallel(json, "parallel", &catalogue->parallel);
@@ -334,7 +334,17 @@ static void write_pair(struct gcmp_emitter *json, const struct gradcmp_report *r
     } else {
         write_figures(json, report, pair);
     }
-    gcmp_emit_close(json);
+}
+
+static void write_head(struct gcmp_emitter *json, const char *verdict,
+                       const struct gradcmp_report *report) {
+    gcmp_emit_open_object(json, NULL, true);
+    gcmp_emit_integer(json, "schema", 1);
+    gcmp_emit_text(json, "tool", "gradcmp");
+    gcmp_emit_text(json, "version", gradcmp_version());
+    gcmp_emit_text(json, "verdict", verdict);
+    write_options(json, &report->options);
+    write_baseline(json, report);
 }
 
 enum gradcmp_status gradcmp_report_write_json(const struct gradcmp_report *report,
@@ -343,18 +353,79 @@ enum gradcmp_status gradcmp_report_write_json(const struct gradcmp_report *repor
     struct gcmp_out out;
     gcmp_out_begin(&out, write, user);
     struct gcmp_emitter json = {.out = &out};
-    gcmp_emit_open_object(&json, NULL, true);
-    gcmp_emit_integer(&json, "schema", 1);
-    gcmp_emit_text(&json, "tool", "gradcmp");
-    gcmp_emit_text(&json, "version", gradcmp_version());
-    gcmp_emit_text(&json, "verdict", gradcmp_outcome_name(gcmp_overall_outcome(report)));
-    write_options(&json, &report->options);
-    write_baseline(&json, report);
+    write_head(&json, gradcmp_outcome_name(gcmp_overall_outcome(report)), report);
     gcmp_emit_open_array(&json, "candidates", true);
     for (size_t i = 0; i < report->pair_count; i++) {
+        gcmp_emit_open_object(&json, NULL, true);
         write_pair(&json, report, &report->pairs[i]);
+        gcmp_emit_close(&json);
     }
     gcmp_emit_close(&json);
+    gcmp_emit_close(&json);
+    return gcmp_out_end(&out, error);
+}
+
+/* --- a sweep: the same, with what a row has beside its pair --- */
+
+static void write_lines(struct gcmp_emitter *json, const char *key, const char *const *lines,
+                        size_t count) {
+    gcmp_emit_open_array(json, key, false);
+    for (size_t i = 0; i < count; i++) {
+        gcmp_emit_text(json, NULL, lines[i]);
+    }
+    gcmp_emit_close(json);
+}
+
+static void write_repeats(struct gcmp_emitter *json, const struct gradcmp_sweep *sweep) {
+    gcmp_emit_open_array(json, "repeats", true);
+    for (size_t i = 0; i < sweep->repeat_count; i++) {
+        const struct gradcmp_sweep_repeat *repeat = &sweep->repeats[i];
+        gcmp_emit_open_object(json, NULL, false);
+        gcmp_emit_text(json, "a", repeat->label_a);
+        gcmp_emit_text(json, "b", repeat->label_b);
+        if (repeat->could_be_read) {
+            gcmp_emit_count(json, "elements", repeat->elems);
+            gcmp_emit_count(json, "equal_bits", repeat->equal_bits);
+            gcmp_emit_text(json, "first", repeat->first);
+        } else {
+            gcmp_emit_error(json, "error", &repeat->error);
+        }
+        gcmp_emit_close(json);
+    }
+    gcmp_emit_close(json);
+}
+
+static void write_row(struct gcmp_emitter *json, const struct gradcmp_sweep *sweep, size_t i) {
+    const struct gradcmp_sweep_row *row = &sweep->rows[i];
+    gcmp_emit_open_object(json, NULL, true);
+    gcmp_emit_text(json, "label", row->label);
+    gcmp_emit_text(json, "expected",
+                   row->has_expected ? gradcmp_outcome_name(row->expected) : NULL);
+    write_lines(json, "findings", row->findings, row->finding_count);
+    write_pair(json, sweep->report, &sweep->report->pairs[i]);
+    gcmp_emit_close(json);
+}
+
+enum gradcmp_status gradcmp_sweep_write_json(const struct gradcmp_sweep *sweep,
+                                             gradcmp_write_fn write, void *user,
+                                             struct gradcmp_error *error) {
+    static const char *const verdicts[] = {"pass", "fail", "error"};
+    struct gcmp_out out;
+    gcmp_out_begin(&out, write, user);
+    struct gcmp_emitter json = {.out = &out};
+    write_head(&json, verdicts[gradcmp_sweep_exit_status(sweep)], sweep->report);
+    gcmp_emit_text(&json, "baseline_label", sweep->baseline_label);
+    gcmp_emit_text(&json, "baseline_reason", sweep->baseline_reason);
+    write_lines(&json, "baseline_findings", sweep->baseline_findings,
+                sweep->baseline_finding_count);
+    gcmp_emit_count(&json, "baseline_bytes", sweep->baseline_bytes);
+    gcmp_emit_count(&json, "candidate_bytes", sweep->candidate_bytes);
+    gcmp_emit_open_array(&json, "candidates", true);
+    for (size_t i = 0; i < sweep->report->pair_count; i++) {
+        write_row(&json, sweep, i);
+    }
+    gcmp_emit_close(&json);
+    write_repeats(&json, sweep);
     gcmp_emit_close(&json);
     return gcmp_out_end(&out, error);
 }

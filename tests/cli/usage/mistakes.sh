@@ -7,7 +7,7 @@ try compare
 try compare a
 try ls
 try ls a b
-try sweep a b
+try frobnicate a b
 try lss a
 try comapre a b
 try -v ls a

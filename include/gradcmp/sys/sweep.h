@@ -1,0 +1,48 @@
+/* A sweep's content: filled by src/sweep*.c, printed by src/report. */
+#ifndef GRADCMP_SYS_SWEEP_H
+#define GRADCMP_SYS_SWEEP_H
+
+#include "gradcmp/sys/result.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One configuration beside the baseline; row i belongs to the report's pair i. */
+struct gradcmp_sweep_row {
+    const char
+        *label; /* what tells it from the others: its path below the swept folder, or a name */
+    bool has_expected; /* the plan says how it is to come out */
+    enum gradcmp_outcome expected;
+    const char **findings; /* where the run did not do what its configuration says */
+    size_t finding_count;
+};
+
+/* Two repeats of one configuration, whose compared state must be the same bit for bit. */
+struct gradcmp_sweep_repeat {
+    const char *label_a, *label_b;
+    bool could_be_read;
+    uint64_t elems, equal_bits; /* compared, and of them the same */
+    const char *first;          /* name of the first parameter that differs; NULL: none */
+    struct gradcmp_error error; /* where it could not be read */
+};
+
+struct gradcmp_sweep {
+    struct gcmp_arena *arena;
+    struct gradcmp_report *report; /* owned */
+    const char *root;              /* the swept folder or the plan's, as given */
+    const char *baseline_label;
+    const char *baseline_reason; /* why this one: "has the least parallelism (1 rank)" */
+    const char **baseline_findings;
+    size_t baseline_finding_count;
+    struct gradcmp_sweep_row *rows; /* report->pair_count */
+    struct gradcmp_sweep_repeat *repeats;
+    size_t repeat_count;
+    uint64_t baseline_bytes, candidate_bytes; /* of slabs, each read once */
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,73 @@
+/* gradcmp sweep: many configurations against one baseline. */
+#include "cli/command.h"
+#include "cli/deliver.h"
+#include "cli/interrupt.h"
+#include "cli/message.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+
+static enum gradcmp_status write_text(const void *sweep, const struct gradcmp_text_options *text,
+                                      gradcmp_write_fn write, void *user,
+                                      struct gradcmp_error *error) {
+    return gradcmp_sweep_write_text(sweep, text, write, user, error);
+}
+
+static enum gradcmp_status write_json(const void *sweep, gradcmp_write_fn write, void *user,
+                                      struct gradcmp_error *error) {
+    return gradcmp_sweep_write_json(sweep, write, user, error);
+}
+
+static void warn(void *user, const char *line) {
+    (void)user;
+    cli_complain("%s", line);
+}
+
+static bool check_operands(const struct cli_settings *settings) {
+    if (settings->operand_count > 1) {
+        cli_complain("%s: one folder is swept; several checkpoints are for gradcmp compare",
+                     settings->operands[1]);
+        return false;
+    }
+    if (settings->operand_count == 0 && settings->sweep.plan == NULL) {
+        cli_complain("no folder given: gradcmp sweep DIR, or --plan FILE (gradcmp sweep --help)");
+        return false;
+    }
+    return true;
+}
+
+/* One line for each configuration that could not be read. */
+static void complain_of_rows(const struct gradcmp_sweep *sweep) {
+    const struct gradcmp_report *report = gradcmp_sweep_report(sweep);
+    for (size_t i = 0; i < gradcmp_report_candidate_count(report); i++) {
+        if (gradcmp_report_outcome(report, i) == GRADCMP_OUTCOME_ERROR) {
+            cli_complain_error(gradcmp_report_error(report, i));
+        }
+    }
+}
+
+int cli_run_sweep(const struct cli_settings *settings) {
+    if (!check_operands(settings) || !cli_deliver_check(settings)) {
+        return CLI_EXIT_TROUBLE;
+    }
+    struct cli_progress progress;
+    struct gradcmp_options options = settings->options;
+    options.progress = cli_progress_step;
+    options.progress_user = &progress;
+    options.warn = warn;
+    struct gradcmp_sweep *sweep = NULL;
+    struct gradcmp_error error = {0};
+    cli_interrupt_catch();
+    cli_progress_start(&progress, !settings->quiet && cli_terminal_progress());
+    enum gradcmp_status status =
+        gradcmp_sweep_run(settings->operand_count == 0 ? NULL : settings->operands[0],
+                          &settings->sweep, &options, &sweep, &error);
+    cli_progress_end(&progress);
+    if (status != GRADCMP_OK) {
+        return cli_conclude(status, false, &error);
+    }
+    complain_of_rows(sweep);
+    struct cli_document document = {sweep, write_text, write_json};
+    int exit_status = cli_deliver(&document, settings, gradcmp_sweep_exit_status(sweep));
+    gradcmp_sweep_free(sweep);
+    return exit_status;
+}

@@ -1,0 +1,311 @@
+/* The terminal report of a sweep: the matrix of configurations by layers, and one line each. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gradcmp/sys/sweep.h"
+#include "report/text.h"
+
+enum {
+    MAX_GROUPS = 6,      /* of the layers 1..L */
+    CELL_COLUMNS = 8,    /* of a group */
+    OUTCOME_COLUMNS = 14 /* the longest outcome and a space */
+};
+
+/* The columns: embeddings, groups of layers, head. */
+struct columns {
+    uint64_t layers;
+    size_t groups;
+    size_t label_columns;
+};
+
+static void choose_columns(struct columns *columns, const struct gradcmp_sweep *sweep,
+                           const struct gcmp_page *page) {
+    columns->layers = 0;
+    for (size_t i = 0; i < sweep->report->pair_count; i++) {
+        uint64_t layers = sweep->report->pairs[i].bound.layers;
+        columns->layers = layers > columns->layers ? layers : columns->layers;
+    }
+    columns->groups = columns->layers < MAX_GROUPS ? (size_t)columns->layers : MAX_GROUPS;
+    size_t taken = OUTCOME_COLUMNS + (columns->groups + 2) * CELL_COLUMNS;
+    while (columns->groups > 1 && taken + 20 > page->width) {
+        columns->groups--;
+        taken -= CELL_COLUMNS;
+    }
+    columns->label_columns = page->width > taken + 12 ? page->width - taken - 1 : 12;
+    size_t longest = strlen("configuration");
+    for (size_t i = 0; i < sweep->report->pair_count; i++) {
+        size_t length = strlen(sweep->rows[i].label);
+        longest = length > longest ? length : longest;
+    }
+    columns->label_columns = longest < columns->label_columns ? longest : columns->label_columns;
+}
+
+/* First layer of a group, from 0; group `groups` begins behind the last. */
+static uint64_t group_start(const struct columns *columns, size_t group) {
+    return 1 + columns->layers * group / columns->groups;
+}
+
+/* The column of a layer: 0 embeddings, 1.. groups, groups + 1 the head. */
+static size_t column_of(const struct columns *columns, int64_t layer) {
+    if (layer <= 0) {
+        return 0;
+    }
+    size_t group = 0;
+    while (group < columns->groups && (uint64_t)layer >= group_start(columns, group + 1)) {
+        group++;
+    }
+    return group + 1;
+}
+
+static void add_header(struct gcmp_page *page, const struct columns *columns) {
+    char cell[48];
+    gcmp_page_add(page, "configuration");
+    gcmp_page_pad(page, strlen("configuration"), columns->label_columns + 1);
+    gcmp_page_add(page, "verdict");
+    gcmp_page_pad(page, strlen("verdict"), OUTCOME_COLUMNS);
+    gcmp_page_addf(page, "%*s", CELL_COLUMNS, "embed");
+    for (size_t g = 0; g < columns->groups; g++) {
+        unsigned long long first = group_start(columns, g), last = group_start(columns, g + 1) - 1;
+        if (first == last) {
+            snprintf(cell, sizeof cell, "%llu", first);
+        } else {
+            snprintf(cell, sizeof cell, "%llu-%llu", first, last);
+        }
+        gcmp_page_addf(page, "%*s", CELL_COLUMNS, cell);
+    }
+    gcmp_page_addf(page, "%*s", CELL_COLUMNS, "head");
+    gcmp_page_end_line(page);
+}
+
+/* The worst parameter of a cell: verdicts other than pass and unjudged first, then the ratio. */
+struct cell {
+    bool is_used, is_judged, is_bad;
+    double ratio;
+};
+
+static void fill_cells(struct cell *cells, const struct columns *columns,
+                       const struct gradcmp_pair_report *pair) {
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
+        struct cell *cell = &cells[column_of(columns, parameter->layer)];
+        cell->is_used = true;
+        if (parameter->verdict == GRADCMP_VERDICT_UNJUDGED) {
+            continue;
+        }
+        cell->is_judged = true;
+        cell->is_bad = cell->is_bad || parameter->verdict != GRADCMP_VERDICT_PASS;
+        if (!isnan(parameter->ratio) && parameter->ratio > cell->ratio) {
+            cell->ratio = parameter->ratio;
+        }
+    }
+}
+
+/* Figures end at their column; a mark stands in the space behind. `gap`: columns that are still
+ * empty before the cell. */
+static void add_cell(struct gcmp_page *page, const struct cell *cell, int *gap) {
+    char figure[GCMP_FIGURE_BYTES];
+    *gap += CELL_COLUMNS;
+    if (!cell->is_used) {
+        return;
+    }
+    gcmp_figure(figure, cell->ratio);
+    if (strlen(figure) > CELL_COLUMNS - 2) {
+        snprintf(figure, sizeof figure, "%.0e", cell->ratio);
+    }
+    const char *content = cell->is_judged ? figure : "-";
+    gcmp_page_addf(page, "%*s", *gap - (int)strlen(content), "");
+    if (cell->is_bad) {
+        gcmp_page_ink(page, GCMP_INK_BAD, content);
+        gcmp_page_add(page, "*");
+    } else {
+        gcmp_page_add(page, content);
+    }
+    *gap = cell->is_bad ? -1 : 0;
+}
+
+static void add_row(struct gcmp_page *page, const struct columns *columns,
+                    const struct gradcmp_sweep *sweep, size_t row) {
+    const struct gradcmp_pair_report *pair = &sweep->report->pairs[row];
+    struct cell cells[MAX_GROUPS + 2];
+    memset(cells, 0, sizeof cells);
+    gcmp_page_name_in(page, sweep->rows[row].label, columns->label_columns);
+    gcmp_page_add(page, " ");
+    gcmp_text_outcome(page, pair->outcome);
+    if (pair->outcome != GRADCMP_OUTCOME_ERROR) {
+        gcmp_page_pad(page, strlen(gradcmp_outcome_name(pair->outcome)), OUTCOME_COLUMNS);
+        fill_cells(cells, columns, pair);
+        int gap = 0;
+        for (size_t c = 0; c < columns->groups + 2; c++) {
+            add_cell(page, &cells[c], &gap);
+        }
+    }
+    gcmp_page_end_line(page);
+}
+
+static void add_lines(struct gcmp_page *page, const char *label, const char *const *lines,
+                      size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        gcmp_page_add(page, "- ");
+        gcmp_page_name(page, label);
+        gcmp_page_add(page, ": ");
+        gcmp_page_wrap(page, strlen(label) + 4, 4, lines[i]);
+    }
+}
+
+static size_t count_findings(const struct gradcmp_sweep *sweep) {
+    size_t count = sweep->baseline_finding_count;
+    for (size_t i = 0; i < sweep->report->pair_count; i++) {
+        count += sweep->rows[i].finding_count;
+    }
+    return count;
+}
+
+static void add_findings(struct gcmp_page *page, const struct gradcmp_sweep *sweep) {
+    if (count_findings(sweep) == 0) {
+        return;
+    }
+    gcmp_page_heading(page, "Runs that did not do what their configuration says");
+    add_lines(page, sweep->baseline_label, sweep->baseline_findings, sweep->baseline_finding_count);
+    for (size_t i = 0; i < sweep->report->pair_count; i++) {
+        add_lines(page, sweep->rows[i].label, sweep->rows[i].findings,
+                  sweep->rows[i].finding_count);
+    }
+}
+
+static void add_repeats(struct gcmp_page *page, const struct gradcmp_sweep *sweep) {
+    char elems[GCMP_FIGURE_BYTES], differ[GCMP_FIGURE_BYTES];
+    if (sweep->repeat_count == 0) {
+        return;
+    }
+    gcmp_page_heading(page, "Repeats of one configuration, bit for bit");
+    for (size_t i = 0; i < sweep->repeat_count; i++) {
+        const struct gradcmp_sweep_repeat *repeat = &sweep->repeats[i];
+        gcmp_page_add(page, "- ");
+        gcmp_page_name(page, repeat->label_b);
+        gcmp_page_add(page, " against ");
+        gcmp_page_name(page, repeat->label_a);
+        if (!repeat->could_be_read) {
+            gcmp_page_add(page, ": ");
+            gcmp_page_name(page, repeat->error.message);
+        } else if (repeat->first == NULL) {
+            gcmp_page_addf(page, ": identical, %s elements",
+                           gcmp_figure_count(elems, repeat->elems));
+        } else {
+            gcmp_page_addf(page, ": %s of %s elements differ, first in ",
+                           gcmp_figure_count(differ, repeat->elems - repeat->equal_bits),
+                           gcmp_figure_count(elems, repeat->elems));
+            gcmp_page_name(page, repeat->first);
+        }
+        gcmp_page_end_line(page);
+    }
+}
+
+/* Each row in one line: what was found, and whether the plan expects that. */
+static void add_details(struct gcmp_page *page, const struct gradcmp_sweep *sweep) {
+    bool is_first = true;
+    for (size_t i = 0; i < sweep->report->pair_count; i++) {
+        const struct gradcmp_pair_report *pair = &sweep->report->pairs[i];
+        const struct gradcmp_sweep_row *row = &sweep->rows[i];
+        bool as_expected = row->has_expected && pair->outcome == row->expected;
+        if (!page->verbose && pair->outcome == GRADCMP_OUTCOME_CONSISTENT &&
+            (as_expected || !row->has_expected)) {
+            continue;
+        }
+        if (is_first) {
+            gcmp_page_heading(page, "What was found");
+        }
+        is_first = false;
+        gcmp_page_add(page, "- ");
+        gcmp_page_name(page, row->label);
+        gcmp_page_add(page, ": ");
+        gcmp_text_verdict(page, pair);
+        if (row->has_expected) {
+            gcmp_page_addf(page, "  (the plan expects %s%s)\n", gradcmp_outcome_name(row->expected),
+                           as_expected ? ", as found" : "");
+        }
+    }
+}
+
+static void add_head(struct gcmp_page *page, const struct gradcmp_sweep *sweep) {
+    char a[GCMP_FIGURE_BYTES], b[GCMP_FIGURE_BYTES];
+    gcmp_page_add(page, "swept      ");
+    gcmp_page_name(page, sweep->root);
+    gcmp_page_end_line(page);
+    gcmp_page_add(page, "baseline   ");
+    gcmp_page_name(page, sweep->baseline_label);
+    gcmp_page_addf(page, " (%s)", sweep->baseline_reason);
+    gcmp_page_end_line(page);
+    gcmp_page_addf(page, "read       %s of the baseline, once, and %s of %zu candidate%s",
+                   gcmp_figure_bytes(a, sweep->baseline_bytes),
+                   gcmp_figure_bytes(b, sweep->candidate_bytes), sweep->report->pair_count,
+                   sweep->report->pair_count == 1 ? "" : "s");
+    gcmp_page_end_line(page);
+}
+
+static size_t count_unexpected(const struct gradcmp_sweep *sweep) {
+    size_t count = 0;
+    for (size_t i = 0; i < sweep->report->pair_count; i++) {
+        enum gradcmp_outcome wanted =
+            sweep->rows[i].has_expected ? sweep->rows[i].expected : GRADCMP_OUTCOME_CONSISTENT;
+        count += sweep->report->pairs[i].outcome != wanted;
+    }
+    return count;
+}
+
+/* The line that stands alone. */
+static void add_summary(struct gcmp_page *page, const struct gradcmp_sweep *sweep) {
+    size_t counts[GRADCMP_OUTCOME_ERROR + 1] = {0}, count = sweep->report->pair_count;
+    for (size_t i = 0; i < count; i++) {
+        counts[sweep->report->pairs[i].outcome]++;
+    }
+    int status = gradcmp_sweep_exit_status(sweep);
+    gcmp_page_end_line(page);
+    gcmp_page_ink(page,
+                  status == 0   ? GCMP_INK_GOOD
+                  : status == 1 ? GCMP_INK_BAD
+                                : GCMP_INK_DOUBT,
+                  status == 0   ? "SWEEP PASSES"
+                  : status == 1 ? "SWEEP FAILS"
+                                : "SWEEP INCOMPLETE");
+    gcmp_page_addf(page, ": of %zu configurations", count);
+    const char *separator = " ";
+    for (unsigned outcome = 0; outcome <= GRADCMP_OUTCOME_ERROR; outcome++) {
+        if (counts[outcome] > 0) {
+            gcmp_page_addf(page, "%s%zu %s", separator, counts[outcome],
+                           gradcmp_outcome_name((enum gradcmp_outcome)outcome));
+            separator = ", ";
+        }
+    }
+    size_t unexpected = count_unexpected(sweep), findings = count_findings(sweep);
+    if (unexpected > 0) {
+        gcmp_page_addf(page, "; %zu not as expected", unexpected);
+    }
+    if (findings > 0) {
+        gcmp_page_addf(page, "; %zu finding%s about configurations", findings,
+                       findings == 1 ? "" : "s");
+    }
+    gcmp_page_end_line(page);
+}
+
+enum gradcmp_status gradcmp_sweep_write_text(const struct gradcmp_sweep *sweep,
+                                             const struct gradcmp_text_options *text,
+                                             gradcmp_write_fn write, void *user,
+                                             struct gradcmp_error *error) {
+    struct gcmp_page page;
+    struct columns columns;
+    gcmp_page_open(&page, text, 0);
+    choose_columns(&columns, sweep, &page);
+    gcmp_out_begin(&page.out, write, user);
+    add_head(&page, sweep);
+    gcmp_page_heading(&page, "Worst error / bound by layers; * marks a finding");
+    add_header(&page, &columns);
+    for (size_t i = 0; i < sweep->report->pair_count; i++) {
+        add_row(&page, &columns, sweep, i);
+    }
+    add_details(&page, sweep);
+    add_findings(&page, sweep);
+    add_repeats(&page, sweep);
+    add_summary(&page, sweep);
+    return gcmp_out_end(&page.out, error);
+}

@@ -1,0 +1,342 @@
+/* gradcmp_sweep_run: many configurations against one baseline. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "checkpoint.h"
+#include "sweep.h"
+
+/* --- the baseline --- */
+
+/* What a checkpoint says of its parallelism; 0 where it cannot be opened or says nothing. Megatron
+ * states the degrees; where they are missing, their product is at least what is known. */
+static uint64_t ranks_of(const char *path, const struct gradcmp_options *options) {
+    struct gradcmp_checkpoint *checkpoint;
+    if (gcmp_checkpoint_open(path, options, &checkpoint, NULL) != GRADCMP_OK) {
+        return 0;
+    }
+    const struct gradcmp_parallel *parallel = &checkpoint->catalogue.parallel;
+    uint64_t ranks = parallel->world;
+    if (ranks == 0 && parallel->tp != 0) {
+        ranks = parallel->tp;
+        ranks *= parallel->pp != 0 ? parallel->pp : 1;
+        ranks *= parallel->cp != 0 ? parallel->cp : 1;
+        ranks *= parallel->dp != 0 ? parallel->dp : 1;
+    }
+    gradcmp_checkpoint_free(checkpoint);
+    return ranks;
+}
+
+/* Of those with the fewest ranks the first by label, so that the choice does not depend on anything
+ * else; a checkpoint that says nothing comes last. */
+static enum gradcmp_status choose_least(struct gcmp_roster *roster, struct gradcmp_error *error) {
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < roster->count; i++) {
+        uint64_t ranks = ranks_of(roster->entries[i].path, &roster->options);
+        if (ranks != 0 && ranks < least && roster->entries[i].repeat <= 1) {
+            least = ranks;
+            roster->baseline = i;
+        }
+    }
+    if (roster->baseline == SIZE_MAX) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE,
+                  "no checkpoint says over how many ranks it was split: name the baseline with "
+                  "--baseline");
+    }
+    roster->baseline_reason =
+        gcmp_arena_format(roster->arena, "has the least parallelism: %llu rank%s",
+                          (unsigned long long)least, least == 1 ? "" : "s");
+    if (roster->baseline_reason == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status choose_baseline(struct gcmp_roster *roster, const char *wanted,
+                                           struct gradcmp_error *error) {
+    if (wanted != NULL) {
+        roster->baseline = gcmp_roster_index(roster, wanted);
+        roster->baseline_reason = "named by --baseline";
+        if (roster->baseline == SIZE_MAX) {
+            roster->baseline = roster->count;
+            return gcmp_roster_add(roster, &(struct gcmp_entry){.path = wanted}, error);
+        }
+        return GRADCMP_OK;
+    }
+    return roster->baseline != SIZE_MAX ? GRADCMP_OK : choose_least(roster, error);
+}
+
+/* --- rows --- */
+
+static bool is_row(const struct gcmp_roster *roster, size_t index) {
+    return index != roster->baseline && roster->entries[index].repeat <= 1;
+}
+
+static enum gradcmp_status make_rows(struct gradcmp_sweep *sweep, const struct gcmp_roster *roster,
+                                     const char **paths, struct gradcmp_error *error) {
+    size_t count = 0;
+    sweep->rows = gcmp_arena_alloc(sweep->arena, roster->count, sizeof *sweep->rows);
+    if (sweep->rows == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < roster->count; i++) {
+        const struct gcmp_entry *entry = &roster->entries[i];
+        if (is_row(roster, i)) {
+            sweep->rows[count] = (struct gradcmp_sweep_row){.label = entry->label,
+                                                            .has_expected = entry->has_expected,
+                                                            .expected = entry->expected};
+            paths[count++] = entry->path;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static uint64_t side_bytes(const struct gradcmp_parameter_report *parameter, bool is_a) {
+    uint64_t elems = 1;
+    unsigned ndim = is_a ? parameter->ndim_a : parameter->ndim_b;
+    const uint64_t *shape = is_a ? parameter->shape_a : parameter->shape_b;
+    if (!(is_a ? parameter->in_a : parameter->in_b)) {
+        return 0;
+    }
+    for (unsigned d = 0; d < ndim; d++) {
+        elems *= shape[d];
+    }
+    return elems *
+           gcmp_dtype_bytes((enum gradcmp_dtype)(is_a ? parameter->dtype_a : parameter->dtype_b));
+}
+
+/* The baseline is read once, whatever the number of rows. */
+static void count_bytes(struct gradcmp_sweep *sweep) {
+    for (size_t p = 0; p < sweep->report->pair_count; p++) {
+        const struct gradcmp_pair_report *pair = &sweep->report->pairs[p];
+        uint64_t baseline = 0;
+        for (size_t i = 0; i < pair->parameter_count; i++) {
+            baseline += side_bytes(&pair->parameters[i], true);
+            sweep->candidate_bytes += side_bytes(&pair->parameters[i], false);
+        }
+        sweep->baseline_bytes = baseline > sweep->baseline_bytes ? baseline : sweep->baseline_bytes;
+    }
+}
+
+/* --- recipes --- */
+
+static enum gradcmp_status check_arguments(struct gradcmp_sweep *sweep,
+                                           const struct gcmp_roster *roster,
+                                           struct gradcmp_error *error) {
+    size_t row = 0;
+    const struct gcmp_entry *baseline = &roster->entries[roster->baseline];
+    if (baseline->arguments != NULL) {
+        GCMP_TRY(gcmp_recipe_check(sweep->arena, baseline->arguments, sweep->report->baseline,
+                                   &sweep->baseline_findings, &sweep->baseline_finding_count,
+                                   error));
+    }
+    for (size_t i = 0; i < roster->count; i++) {
+        const struct gcmp_entry *entry = &roster->entries[i];
+        if (!is_row(roster, i)) {
+            continue;
+        }
+        const struct gradcmp_catalogue *catalogue = sweep->report->pairs[row].catalogue;
+        if (entry->arguments != NULL && catalogue != NULL) {
+            GCMP_TRY(gcmp_recipe_check(sweep->arena, entry->arguments, catalogue,
+                                       &sweep->rows[row].findings, &sweep->rows[row].finding_count,
+                                       error));
+        }
+        row++;
+    }
+    return GRADCMP_OK;
+}
+
+/* Count the bits that two repeats share. What only one of them has differs. */
+static void compare_bits(struct gradcmp_sweep *sweep, const struct gradcmp_pair_report *pair,
+                         struct gradcmp_sweep_repeat *repeat) {
+    repeat->could_be_read = pair->outcome != GRADCMP_OUTCOME_ERROR;
+    repeat->error = pair->error;
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
+        uint64_t elems = parameter->compared_elems;
+        bool is_whole = parameter->in_a && parameter->in_b && parameter->shapes_agree &&
+                        parameter->dtype_a == parameter->dtype_b;
+        repeat->elems += elems;
+        repeat->equal_bits += is_whole ? parameter->tally.equal_bits : 0;
+        if (repeat->first == NULL && (!is_whole || parameter->tally.equal_bits != elems)) {
+            repeat->first = gcmp_arena_dup(sweep->arena, parameter->name);
+        }
+    }
+}
+
+/* Compare one repeat with the first of its key. */
+static enum gradcmp_status run_repeat(struct gradcmp_sweep *sweep, const struct gcmp_roster *roster,
+                                      size_t first, size_t other, struct gradcmp_error *error) {
+    struct gradcmp_report *report;
+    const struct gcmp_entry *a = &roster->entries[first], *b = &roster->entries[other];
+    struct gradcmp_sweep_repeat *repeat = &sweep->repeats[sweep->repeat_count++];
+    repeat->label_a = a->label;
+    repeat->label_b = b->label;
+    enum gradcmp_status status =
+        gradcmp_compare(a->path, &b->path, 1, &roster->options, &report, &repeat->error);
+    if (status == GRADCMP_OK) {
+        compare_bits(sweep, &report->pairs[0], repeat);
+        gradcmp_report_free(report);
+    } else if (status == GRADCMP_ERROR_CANCELLED || status == GRADCMP_ERROR_MEMORY) {
+        if (error != NULL) {
+            *error = repeat->error;
+        }
+        return status;
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status run_repeats(struct gradcmp_sweep *sweep,
+                                       const struct gcmp_roster *roster,
+                                       struct gradcmp_error *error) {
+    sweep->repeats = gcmp_arena_alloc(sweep->arena, roster->count, sizeof *sweep->repeats);
+    if (sweep->repeats == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 1; i < roster->count; i++) { /* sorted by key, then by number */
+        size_t first = i;
+        while (first > 0 && roster->entries[i].key != NULL &&
+               roster->entries[first - 1].key != NULL &&
+               strcmp(roster->entries[first - 1].key, roster->entries[i].key) == 0) {
+            first--;
+        }
+        if (first < i) {
+            GCMP_TRY(run_repeat(sweep, roster, first, i, error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* --- the call --- */
+
+static enum gradcmp_status fill_roster(struct gcmp_roster *roster, const char *folder,
+                                       const struct gradcmp_sweep_options *sweep_options,
+                                       struct gradcmp_error *error) {
+    roster->root = folder;
+    roster->plan = sweep_options->plan;
+    if (roster->plan != NULL) {
+        GCMP_TRY(gcmp_plan_read(roster, folder, error));
+    } else if (folder == NULL) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "a folder or a plan is needed");
+    } else {
+        GCMP_TRY(gcmp_roster_find(roster, folder, error));
+    }
+    GCMP_TRY(choose_baseline(roster, sweep_options->baseline, error));
+    if (roster->count < 2) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, roster->root, GRADCMP_NO_OFFSET,
+                     "found %zu checkpoint%s, a sweep compares at least two", roster->count,
+                     roster->count == 1 ? "" : "s");
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status run(struct gradcmp_sweep *sweep, struct gcmp_roster *roster,
+                               struct gradcmp_error *error) {
+    const struct gcmp_entry *baseline = &roster->entries[roster->baseline];
+    const char **paths = gcmp_arena_alloc(sweep->arena, roster->count, sizeof *paths);
+    if (paths == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    sweep->root = roster->root;
+    sweep->baseline_label = baseline->label;
+    sweep->baseline_reason = roster->baseline_reason;
+    GCMP_TRY(make_rows(sweep, roster, paths, error));
+    size_t rows = 0;
+    for (size_t i = 0; i < roster->count; i++) {
+        rows += is_row(roster, i);
+    }
+    if (rows == 0) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "there is nothing but the baseline to compare");
+    }
+    GCMP_TRY(gradcmp_compare(baseline->path, paths, rows, &roster->options, &sweep->report, error));
+    count_bytes(sweep);
+    GCMP_TRY(check_arguments(sweep, roster, error));
+    return run_repeats(sweep, roster, error);
+}
+
+static struct gradcmp_sweep *new_sweep(void) {
+    struct gcmp_arena *arena = calloc(1, sizeof *arena);
+    struct gradcmp_sweep *sweep = arena == NULL ? NULL : gcmp_arena_alloc(arena, 1, sizeof *sweep);
+    if (sweep == NULL) {
+        free(arena);
+        return NULL;
+    }
+    sweep->arena = arena;
+    return sweep;
+}
+
+enum gradcmp_status gradcmp_sweep_run(const char *folder,
+                                      const struct gradcmp_sweep_options *sweep_options,
+                                      const struct gradcmp_options *options,
+                                      struct gradcmp_sweep **out, struct gradcmp_error *error) {
+    struct gradcmp_sweep_options given = GRADCMP_SWEEP_OPTIONS_INIT;
+    *out = NULL;
+    if (sweep_options != NULL) {
+        memcpy(&given, sweep_options,
+               sweep_options->struct_size < sizeof given ? sweep_options->struct_size
+                                                         : sizeof given);
+    }
+    struct gradcmp_sweep *sweep = new_sweep();
+    if (sweep == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    struct gcmp_roster roster = {
+        .arena = sweep->arena, .baseline = SIZE_MAX, .options = gcmp_options_complete(options)};
+    enum gradcmp_status status = fill_roster(&roster, folder, &given, error);
+    if (status == GRADCMP_OK) {
+        status = run(sweep, &roster, error);
+    }
+    if (status != GRADCMP_OK) {
+        gradcmp_sweep_free(sweep);
+        return status;
+    }
+    *out = sweep;
+    return GRADCMP_OK;
+}
+
+void gradcmp_sweep_free(struct gradcmp_sweep *sweep) {
+    if (sweep == NULL) {
+        return;
+    }
+    gradcmp_report_free(sweep->report);
+    struct gcmp_arena *arena = sweep->arena; /* the sweep lies in it */
+    gcmp_arena_free(arena);
+    free(arena);
+}
+
+const struct gradcmp_report *gradcmp_sweep_report(const struct gradcmp_sweep *sweep) {
+    return sweep->report;
+}
+
+const char *gradcmp_sweep_label(const struct gradcmp_sweep *sweep, size_t row) {
+    return row < sweep->report->pair_count ? sweep->rows[row].label : NULL;
+}
+
+static int row_status(const struct gradcmp_sweep *sweep, size_t row) {
+    static const int statuses[] = {[GRADCMP_OUTCOME_CONSISTENT] = 0,
+                                   [GRADCMP_OUTCOME_INCONSISTENT] = 1,
+                                   [GRADCMP_OUTCOME_UNDECIDED] = 2,
+                                   [GRADCMP_OUTCOME_VACUOUS] = 2,
+                                   [GRADCMP_OUTCOME_ERROR] = 2};
+    enum gradcmp_outcome outcome = sweep->report->pairs[row].outcome;
+    if (!sweep->rows[row].has_expected) {
+        return statuses[outcome];
+    }
+    bool is_expected = outcome == sweep->rows[row].expected;
+    return is_expected ? 0 : statuses[outcome] == 0 ? 1 : statuses[outcome];
+}
+
+int gradcmp_sweep_exit_status(const struct gradcmp_sweep *sweep) {
+    int worst = sweep->baseline_finding_count > 0;
+    for (size_t i = 0; i < sweep->report->pair_count; i++) {
+        int status = row_status(sweep, i);
+        worst = status > worst ? status : worst;
+        worst = worst == 0 && sweep->rows[i].finding_count > 0 ? 1 : worst;
+    }
+    for (size_t i = 0; i < sweep->repeat_count; i++) {
+        const struct gradcmp_sweep_repeat *repeat = &sweep->repeats[i];
+        int status = !repeat->could_be_read ? 2 : repeat->equal_bits != repeat->elems;
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}

@@ -1,0 +1,61 @@
+/* The parts of a sweep: which checkpoints, which baseline, what the plan asks for. */
+#ifndef GCMP_SWEEP_H
+#define GCMP_SWEEP_H
+
+#include "base/arena.h"
+#include "base/yaml_doc.h"
+#include "gradcmp/sys/sweep.h"
+
+/* One checkpoint to be swept. */
+struct gcmp_entry {
+    const char *label, *path;
+    bool has_expected;
+    enum gradcmp_outcome expected;
+    const char *key;                   /* of a recipe: which of its configurations; NULL */
+    uint64_t repeat;                   /* of a recipe; 0: none */
+    const struct gcmp_yaml *arguments; /* of a recipe: what the run was to do; NULL */
+};
+
+/* What is to be compared; texts and entries lie in the arena. */
+struct gcmp_roster {
+    struct gcmp_arena *arena;
+    const char *root; /* paths below it are relative in labels */
+    const char *plan; /* path of the plan, for messages; NULL */
+    struct gcmp_entry *entries;
+    size_t count, capacity;
+    size_t baseline; /* index of the entry; SIZE_MAX: to be chosen */
+    const char *baseline_reason;
+    struct gradcmp_options options; /* the caller's, and what the plan sets */
+};
+
+/* Add an entry; its label is its path below the root where none is given. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_roster_add(struct gcmp_roster *roster,
+                                                     const struct gcmp_entry *entry,
+                                                     struct gradcmp_error *error);
+
+/* Add all runs below a folder. Errors: as gcmp_locate_runs. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_roster_find(struct gcmp_roster *roster, const char *folder, struct gradcmp_error *error);
+
+/* Find the entry that a person names by label or path; SIZE_MAX: none. */
+size_t gcmp_roster_index(const struct gcmp_roster *roster, const char *name);
+
+/* Fill the roster as a plan, or a recipe of Megatron's functional tests, says; paths are below
+ * `folder` (NULL: the plan's own). Errors: CORRUPT with the line, IO, MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_plan_read(struct gcmp_roster *roster, const char *folder,
+                                                    struct gradcmp_error *error);
+/* The part of it for recipes: `root` has MODEL_ARGS. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_recipe_read(struct gcmp_roster *roster,
+                                                      const struct gcmp_yaml *root,
+                                                      const char *folder,
+                                                      struct gradcmp_error *error);
+
+/* Say where a checkpoint is not what the arguments of its configuration ask for, and which of them
+ * make gradients incomparable. *findings (in the arena) are lines. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_recipe_check(struct gcmp_arena *arena,
+                                                       const struct gcmp_yaml *arguments,
+                                                       const struct gradcmp_catalogue *catalogue,
+                                                       const char ***findings, size_t *count,
+                                                       struct gradcmp_error *error);
+
+#endif

@@ -1,0 +1,80 @@
+/* The list of checkpoints of a sweep. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dir.h"
+#include "base/locate.h"
+#include "sweep.h"
+
+/* The path below the root; the last part of the path where it is not below. */
+static const char *label_of(const struct gcmp_roster *roster, const char *path) {
+    size_t length = roster->root == NULL ? 0 : strlen(roster->root);
+    if (length > 0 && strncmp(path, roster->root, length) == 0 && path[length] != '\0') {
+        const char *below = path + length + strspn(path + length, "/");
+        bool is_below = path[length] == '/' || roster->root[length - 1] == '/';
+        if (is_below && below[0] != '\0') {
+            return below;
+        }
+    }
+    const char *slash = strrchr(path, '/');
+    return slash == NULL || slash[1] == '\0' ? path : slash + 1;
+}
+
+enum gradcmp_status gcmp_roster_add(struct gcmp_roster *roster, const struct gcmp_entry *entry,
+                                    struct gradcmp_error *error) {
+    if (roster->count == roster->capacity) {
+        size_t capacity = roster->capacity == 0 ? 16 : 2 * roster->capacity;
+        struct gcmp_entry *moved = gcmp_arena_alloc(roster->arena, capacity, sizeof *moved);
+        if (moved == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        if (roster->count > 0) {
+            memcpy(moved, roster->entries, roster->count * sizeof *moved);
+        }
+        roster->entries = moved;
+        roster->capacity = capacity;
+    }
+    struct gcmp_entry *added = &roster->entries[roster->count];
+    *added = *entry;
+    added->path = gcmp_arena_dup(roster->arena, entry->path);
+    const char *label = added->path == NULL    ? NULL
+                        : entry->label != NULL ? entry->label
+                                               : label_of(roster, added->path);
+    added->label = label == NULL ? NULL : gcmp_arena_dup(roster->arena, label);
+    if (added->label == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    roster->count++;
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_roster_find(struct gcmp_roster *roster, const char *folder,
+                                     struct gradcmp_error *error) {
+    char **runs;
+    size_t count;
+    GCMP_TRY(gcmp_locate_runs(folder, roster->options.iteration, &runs, &count, error));
+    enum gradcmp_status status = GRADCMP_OK;
+    for (size_t i = 0; i < count && status == GRADCMP_OK; i++) {
+        status = gcmp_roster_add(roster, &(struct gcmp_entry){.path = runs[i]}, error);
+    }
+    gcmp_dir_free_names(runs, count);
+    return status;
+}
+
+/* True where two paths are the same but for slashes at their ends. */
+static bool is_path(const char *path, const char *name) {
+    size_t length = strlen(name);
+    while (length > 1 && name[length - 1] == '/') {
+        length--;
+    }
+    return strncmp(path, name, length) == 0 && path[length] == '\0';
+}
+
+size_t gcmp_roster_index(const struct gcmp_roster *roster, const char *name) {
+    for (size_t i = 0; i < roster->count; i++) {
+        if (is_path(roster->entries[i].label, name) || is_path(roster->entries[i].path, name)) {
+            return i;
+        }
+    }
+    return SIZE_MAX;
+}

@@ -1,0 +1,35 @@
+# A plan says what is compared and how it is to come out; what is wrong in it is told with its line.
+. "$TESTS_CLI/lib.sh"
+ln -s data/megatron runs
+cat >plan.yaml <<'PLAN'
+baseline: runs/s_base
+candidates:
+  - runs/tp2d*
+  - path: runs/bug_double_layer1
+    name: doubled
+    expect: inconsistent
+  - {path: runs/missing, expect: error}
+bounds: {k: 4, C: 1.03}
+options:
+  exclude: output_layer
+PLAN
+try sweep --plan plan.yaml
+sed 's/expect: inconsistent/expect: consistent/' plan.yaml >other.yaml
+try sweep --plan other.yaml
+wrong() {
+    printf "$@" >wrong.yaml
+    try sweep --plan wrong.yaml
+}
+wrong 'baseline: runs/s_base\ncandidate: [runs/tp2dp2]\n'
+wrong 'baseline: [runs/s_base]\ncandidates: [runs/tp2dp2]\n'
+wrong 'baseline: runs/s_base\nbaseline: runs/s_base\ncandidates: [runs/tp2dp2]\n'
+wrong 'candidates:\n  - path: runs/tp2dp2\n    expect: good\n'
+wrong 'candidates: []\n'
+wrong 'candidates: [runs/none*]\n'
+wrong 'candidates: [runs/tp2dp2]\nbounds: {k: -1}\n'
+wrong 'candidates: [runs/tp2dp2]\noptions: {vocab: many}\n'
+wrong 'candidates: [runs/tp2dp2]\noptions: {strict: 3}\n'
+wrong 'candidates: [runs/tp2dp2\n'
+try sweep
+try sweep a b
+try sweep --plan missing.yaml
