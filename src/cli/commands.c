@@ -49,11 +49,11 @@ const struct cli_command cli_commands[] = {
      "files or their folder, golden values (JSON), training logs, CSV.\n"
      "Exit status: 0 match, 1 differ, 2 unreadable or nothing to judge.\n",
      "Example: within the tolerances of Megatron-LM's tests, at most 15% slower\n"
-     "  gradcmp metrics --mode approx --max-ratio iteration-time=1.15 golden.json run/tb\n",
+     "  gradcmp metrics --mode approx --max-ratio iteration-time=1.15 gold.json run/tb\n",
      cli_run_metrics},
     {"bits", CLI_BITS, "A B...",
-     "Compare all that a resume restores in A and each B, bit for bit: weights, states,\n"
-     "steps, generators, data position, arguments. Two runs: iteration by iteration.\n"
+     "Compare all that a resume restores in A and each B, bit for bit: weights,\n"
+     "states, steps, generators, data position, arguments. Two runs: by iteration.\n"
      "Exit status: 0 identical, 1 different, 2 trouble. May differ (and is listed):\n"
      "save, load, save_time, run_name, hostname, ... (gradcmp bits in README.md)\n",
      "Example: a resumed run against the unbroken one; the learning rate may differ\n"

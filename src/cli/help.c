@@ -124,7 +124,7 @@ static void print_others(void) {
         printf("%s %s%s", breaks ? "\n " : "", other->name, end);
         column = (breaks ? 1 : column) + 1 + strlen(other->name) + strlen(end);
     }
-    fputs(" (gradcmp ls --help)\n", stdout);
+    putchar('\n');
 }
 
 int cli_print_help(const struct cli_command *command, bool all) {

@@ -1,6 +1,6 @@
 # Help fits a screen of 24 lines of 80 columns, and is there without reading anything else.
 . "$TESTS_CLI/lib.sh"
-for command in "" compare sweep ls check extract; do
+for command in "" compare sweep ls check extract fit metrics bits lint trace; do
     gradcmp $command --help >help.txt
     [ "$(wc -l <help.txt)" -le 24 ]
     awk 'length > 80 { print; exit 1 }' help.txt
@@ -8,7 +8,7 @@ for command in "" compare sweep ls check extract; do
 (formats)\n' help.txt
 done
 # All options are there in full, also those that the screen has no room for.
-for command in compare sweep ls check extract; do
+for command in compare sweep ls check extract fit metrics bits lint trace; do
     gradcmp $command --help-all >all.txt
     awk 'length > 80 { print; exit 1 }' all.txt
     gradcmp $command --help | grep -o -- ' --[a-z0-9-]*' | sort -u >short.txt
