@@ -557,6 +557,86 @@ gradcmp_bits(const char *const *paths, size_t count, const struct gradcmp_option
              const struct gradcmp_bits_options *bits, struct gradcmp_evidence **out,
              struct gradcmp_error *error);
 
+/* What becomes one test case of a JUnit report. */
+enum gradcmp_junit_level {
+    GRADCMP_JUNIT_PARAMETER = 0, /* each parameter, beside one case for the verdict */
+    GRADCMP_JUNIT_LAYER,         /* each layer, beside one case for the verdict */
+    GRADCMP_JUNIT_CANDIDATE      /* the verdict alone */
+};
+
+/* How documents are made. Start from GRADCMP_DOCUMENT_OPTIONS_INIT; NULL means the same. */
+struct gradcmp_document_options {
+    size_t struct_size;
+    enum gradcmp_junit_level junit_level;
+    unsigned top; /* failing parameters told in full (HTML: with heat map); 0: 50, Markdown 20,
+                     annotations 10 */
+    size_t rows;  /* rows of a table in HTML, the worst first; 0: 5,000 */
+};
+#define GRADCMP_DOCUMENT_OPTIONS_INIT                                                              \
+    { sizeof(struct gradcmp_document_options), GRADCMP_JUNIT_PARAMETER, 0, 0 }
+
+/* Write a report as a document. All of them give the same bytes for the same report, in any locale
+ * and without times; names from files are escaped. They fail with GRADCMP_ERROR_IO when `write`
+ * does and with GRADCMP_ERROR_MEMORY.
+ *
+ * html: one page that needs nothing else (style, script and pictures are in it; it can load
+ * nothing). junit: JUnit XML, a suite for each candidate (checkpoint, group), its last case the
+ * verdict. markdown: a short text for the comment of a merge request. annotations: lines that
+ * GitHub Actions shows as errors, warnings and notices. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_report_write_html(const struct gradcmp_report *report,
+                          const struct gradcmp_document_options *options, gradcmp_write_fn write,
+                          void *user, struct gradcmp_error *error);
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_report_write_junit(const struct gradcmp_report *report,
+                           const struct gradcmp_document_options *options, gradcmp_write_fn write,
+                           void *user, struct gradcmp_error *error);
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_report_write_markdown(const struct gradcmp_report *report,
+                              const struct gradcmp_document_options *options,
+                              gradcmp_write_fn write, void *user, struct gradcmp_error *error);
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_report_write_annotations(const struct gradcmp_report *report,
+                                 const struct gradcmp_document_options *options,
+                                 gradcmp_write_fn write, void *user, struct gradcmp_error *error);
+
+/* The same of the findings of `check`. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_findings_write_html(const struct gradcmp_findings *findings,
+                            const struct gradcmp_document_options *options, gradcmp_write_fn write,
+                            void *user, struct gradcmp_error *error);
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_findings_write_junit(const struct gradcmp_findings *findings,
+                             const struct gradcmp_document_options *options, gradcmp_write_fn write,
+                             void *user, struct gradcmp_error *error);
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_findings_write_markdown(const struct gradcmp_findings *findings,
+                                const struct gradcmp_document_options *options,
+                                gradcmp_write_fn write, void *user, struct gradcmp_error *error);
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_findings_write_annotations(const struct gradcmp_findings *findings,
+                                   const struct gradcmp_document_options *options,
+                                   gradcmp_write_fn write, void *user, struct gradcmp_error *error);
+
+/* The same of the evidence of `bits`, `trace`, `metrics` and `lint`: a test case, row or line for
+ * each of its cases. junit_level CANDIDATE leaves the verdict alone. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_evidence_write_html(const struct gradcmp_evidence *evidence,
+                            const struct gradcmp_document_options *options, gradcmp_write_fn write,
+                            void *user, struct gradcmp_error *error);
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_evidence_write_junit(const struct gradcmp_evidence *evidence,
+                             const struct gradcmp_document_options *options, gradcmp_write_fn write,
+                             void *user, struct gradcmp_error *error);
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_evidence_write_markdown(const struct gradcmp_evidence *evidence,
+                                const struct gradcmp_document_options *options,
+                                gradcmp_write_fn write, void *user, struct gradcmp_error *error);
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_evidence_write_annotations(const struct gradcmp_evidence *evidence,
+                                   const struct gradcmp_document_options *options,
+                                   gradcmp_write_fn write, void *user, struct gradcmp_error *error);
+
 #ifdef __cplusplus
 }
 #endif

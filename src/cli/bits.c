@@ -1,21 +1,11 @@
 /* gradcmp bits: everything that a resume restores, bit for bit. */
 #include "cli/command.h"
 #include "cli/deliver.h"
+#include "cli/evidence.h"
 #include "cli/interrupt.h"
 #include "cli/message.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
-
-static enum gradcmp_status write_text(const void *evidence, const struct gradcmp_text_options *text,
-                                      gradcmp_write_fn write, void *user,
-                                      struct gradcmp_error *error) {
-    return gradcmp_evidence_write_text(evidence, text, write, user, error);
-}
-
-static enum gradcmp_status write_json(const void *evidence, gradcmp_write_fn write, void *user,
-                                      struct gradcmp_error *error) {
-    return gradcmp_evidence_write_json(evidence, write, user, error);
-}
 
 /* What could not be read is told where other trouble is. */
 static void complain_errors(const struct gradcmp_evidence *evidence) {
@@ -56,8 +46,5 @@ int cli_run_bits(const struct cli_settings *settings) {
         return cli_conclude(status, false, &error);
     }
     complain_errors(evidence);
-    struct cli_document document = {evidence, write_text, write_json};
-    int exit_status = cli_deliver(&document, settings, gradcmp_evidence_exit_status(evidence));
-    gradcmp_evidence_free(evidence);
-    return exit_status;
+    return cli_deliver_evidence(evidence, settings);
 }

@@ -17,6 +17,34 @@ static enum gradcmp_status write_json(const void *findings, gradcmp_write_fn wri
     return gradcmp_findings_write_json(findings, write, user, error);
 }
 
+static enum gradcmp_status write_html(const void *findings,
+                                      const struct gradcmp_document_options *options,
+                                      gradcmp_write_fn write, void *user,
+                                      struct gradcmp_error *error) {
+    return gradcmp_findings_write_html(findings, options, write, user, error);
+}
+
+static enum gradcmp_status write_junit(const void *findings,
+                                       const struct gradcmp_document_options *options,
+                                       gradcmp_write_fn write, void *user,
+                                       struct gradcmp_error *error) {
+    return gradcmp_findings_write_junit(findings, options, write, user, error);
+}
+
+static enum gradcmp_status write_markdown(const void *findings,
+                                          const struct gradcmp_document_options *options,
+                                          gradcmp_write_fn write, void *user,
+                                          struct gradcmp_error *error) {
+    return gradcmp_findings_write_markdown(findings, options, write, user, error);
+}
+
+static enum gradcmp_status write_annotations(const void *findings,
+                                             const struct gradcmp_document_options *options,
+                                             gradcmp_write_fn write, void *user,
+                                             struct gradcmp_error *error) {
+    return gradcmp_findings_write_annotations(findings, options, write, user, error);
+}
+
 int cli_run_check(const struct cli_settings *settings) {
     if (settings->operand_count == 0) {
         cli_complain("no checkpoint given: gradcmp check CHECKPOINT... (gradcmp check --help)");
@@ -45,7 +73,13 @@ int cli_run_check(const struct cli_settings *settings) {
             cli_complain_error(failed);
         }
     }
-    struct cli_document document = {findings, write_text, write_json};
+    struct cli_document document = {.content = findings,
+                                    .text = write_text,
+                                    .json = write_json,
+                                    .html = write_html,
+                                    .junit = write_junit,
+                                    .markdown = write_markdown,
+                                    .annotations = write_annotations};
     int exit_status = cli_deliver(&document, settings, gradcmp_findings_exit_status(findings));
     gradcmp_findings_free(findings);
     return exit_status;

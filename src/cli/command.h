@@ -15,6 +15,8 @@ enum {
     CLI_METRICS = 64,
     CLI_LINT = 128,
     CLI_BITS = 256,
+    /* write HTML, JUnit, Markdown, annotations */
+    CLI_REPORTS = CLI_COMPARE | CLI_CHECK | CLI_METRICS | CLI_LINT | CLI_BITS,
     CLI_ALL = CLI_COMPARE | CLI_LS | CLI_CHECK | CLI_EXTRACT | CLI_FIT | CLI_SWEEP | CLI_BITS
 };
 

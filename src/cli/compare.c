@@ -46,9 +46,43 @@ static enum gradcmp_status write_json(const void *report, gradcmp_write_fn write
     return gradcmp_report_write_json(report, write, user, error);
 }
 
+static enum gradcmp_status write_html(const void *report,
+                                      const struct gradcmp_document_options *options,
+                                      gradcmp_write_fn write, void *user,
+                                      struct gradcmp_error *error) {
+    return gradcmp_report_write_html(report, options, write, user, error);
+}
+
+static enum gradcmp_status write_junit(const void *report,
+                                       const struct gradcmp_document_options *options,
+                                       gradcmp_write_fn write, void *user,
+                                       struct gradcmp_error *error) {
+    return gradcmp_report_write_junit(report, options, write, user, error);
+}
+
+static enum gradcmp_status write_markdown(const void *report,
+                                          const struct gradcmp_document_options *options,
+                                          gradcmp_write_fn write, void *user,
+                                          struct gradcmp_error *error) {
+    return gradcmp_report_write_markdown(report, options, write, user, error);
+}
+
+static enum gradcmp_status write_annotations(const void *report,
+                                             const struct gradcmp_document_options *options,
+                                             gradcmp_write_fn write, void *user,
+                                             struct gradcmp_error *error) {
+    return gradcmp_report_write_annotations(report, options, write, user, error);
+}
+
 static int write_reports(const struct gradcmp_report *report, const struct cli_settings *settings,
                          int status) {
-    struct cli_document document = {report, has_findings(report) ? write_text : NULL, write_json};
+    struct cli_document document = {.content = report,
+                                    .text = has_findings(report) ? write_text : NULL,
+                                    .json = write_json,
+                                    .html = write_html,
+                                    .junit = write_junit,
+                                    .markdown = write_markdown,
+                                    .annotations = write_annotations};
     complain_candidates(report);
     return cli_deliver(&document, settings, status);
 }

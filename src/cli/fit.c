@@ -44,7 +44,7 @@ static int write_file(const struct gradcmp_fit *fit, const char *path) {
 
 /* The file first: a table of a fit that could not be kept would mislead. */
 static int deliver(const struct gradcmp_fit *fit, const struct cli_settings *settings) {
-    struct cli_document document = {fit, write_text, write_json};
+    struct cli_document document = {.content = fit, .text = write_text, .json = write_json};
     int status = gradcmp_fit_exit_status(fit);
     for (size_t i = 1; i < settings->operand_count; i++) {
         const struct gradcmp_error *failed = gradcmp_fit_error(fit, i - 1);

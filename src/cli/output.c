@@ -60,20 +60,26 @@ static size_t folder_length(const char *path) {
     return slash == NULL ? 0 : (size_t)(slash - path) + 1;
 }
 
-/* True where a regular file is empty or starts like a JSON document. */
-static bool may_replace(const char *path) {
-    char first = '{';
+enum { HEAD_BYTES = 4096 };
+
+static bool is_of_kind(const char *head, const struct cli_file_kind *kind) {
+    return strncmp(head, kind->start, strlen(kind->start)) == 0 && strstr(head, kind->mark) != NULL;
+}
+
+/* True where a regular file is empty or is known as one of ours. */
+static bool may_replace(const char *path, const struct cli_file_kind *kind) {
+    char head[HEAD_BYTES + 1] = "";
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) {
         return fail_on(path);
     }
-    ssize_t got = read(descriptor, &first, 1);
+    ssize_t got = read(descriptor, head, HEAD_BYTES);
     close(descriptor);
     if (got < 0) {
         return fail_on(path);
     }
-    if (first != '{') {
-        cli_complain("%s: is no JSON document and is not overwritten", path);
+    if (got > 0 && !is_of_kind(head, kind)) {
+        cli_complain("%s: is no %s of gradcmp and is not overwritten", path, kind->name);
         return false;
     }
     return true;
@@ -90,7 +96,7 @@ static bool check_folder(const char *path) {
     return is_fine;
 }
 
-bool cli_file_check(const char *path) {
+bool cli_file_check(const char *path, const struct cli_file_kind *kind) {
     struct stat status;
     if (stat(path, &status) != 0) {
         return errno == ENOENT ? check_folder(path) : fail_on(path);
@@ -102,7 +108,7 @@ bool cli_file_check(const char *path) {
     if (!S_ISREG(status.st_mode)) {
         return access(path, W_OK) == 0 || fail_on(path);
     }
-    return may_replace(path) && check_folder(path);
+    return may_replace(path, kind) && check_folder(path);
 }
 
 bool cli_file_check_new(const char *path) {
@@ -111,7 +117,8 @@ bool cli_file_check_new(const char *path) {
         cli_complain("%s: is there already; remove it first or take another name", path);
         return false;
     }
-    return cli_file_check(path);
+    static const struct cli_file_kind none = {"file", "\n", "\n"};
+    return cli_file_check(path, &none);
 }
 
 /* Where a link leads is what is replaced, not the link. */

@@ -26,10 +26,16 @@ struct cli_file {
     bool failed; /* a write failed, and a line told of it */
 };
 
+/* How files that gradcmp wrote are known: how they start, and what stands in their first 4 KiB. */
+struct cli_file_kind {
+    const char *name; /* "JSON report" */
+    const char *start, *mark;
+};
+
 /* Tell, before long work, whether `path` can be written: it is no directory, its folder is there
- * and may be written, and a file that is there already is a JSON document or empty (a mistyped
- * command must not overwrite a checkpoint). Prints one line and returns false otherwise. */
-bool cli_file_check(const char *path);
+ * and may be written, and a file that is there already is of this kind or empty (a mistyped command
+ * must not overwrite a checkpoint). Prints one line and returns false otherwise. */
+bool cli_file_check(const char *path, const struct cli_file_kind *kind);
 
 /* The same for a file that must not be there yet, whatever it holds. */
 bool cli_file_check_new(const char *path);

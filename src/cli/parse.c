@@ -9,12 +9,22 @@
 #include "cli/option.h"
 #include "cli/suggest.h"
 
+enum { MAX_TAKEN = 128 }; /* more than there are options */
+
+/* An option that was given. */
+struct taken {
+    const struct cli_option *option;
+    const char *text;
+};
+
 /* Where the parser stands. */
 struct parser {
     const struct cli_command *command;
     char *const *argv; /* ended by NULL */
     int next;          /* index of the next argument */
     struct cli_settings *settings;
+    struct taken taken[MAX_TAKEN];
+    size_t taken_count;
 };
 
 static bool is_of(const struct cli_option *option, const struct parser *parser) {
@@ -190,7 +200,39 @@ static void refuse_argument(const struct cli_option *option, const char *text) {
                  is_choice ? choices : wanted[option->argument], text);
 }
 
+/* What a wrapper sets and its user overrides: the last one holds. */
+static bool may_repeat(const struct cli_option *option) {
+    return option->argument == CLI_FLAG || option->argument == CLI_LIST ||
+           strcmp(option->name, "color") == 0 || option->argument == CLI_SMALL ||
+           option->argument == CLI_SIZE;
+}
+
+/* Of two options that decide what is judged or written, none is dropped silently. */
+static bool check_repeated(struct parser *parser, const struct cli_option *option,
+                           const char *text) {
+    for (size_t i = 0; i < parser->taken_count; i++) {
+        const struct taken *before = &parser->taken[i];
+        if (before->option != option && before->option->offset == option->offset) {
+            cli_complain("--%s and --%s: they contradict each other", before->option->name,
+                         option->name);
+            return false;
+        }
+        if (before->option == option && !may_repeat(option) && strcmp(before->text, text) != 0) {
+            cli_complain("--%s: given twice, as \"%s\" and as \"%s\"", option->name, before->text,
+                         text);
+            return false;
+        }
+    }
+    if (parser->taken_count < MAX_TAKEN) {
+        parser->taken[parser->taken_count++] = (struct taken){option, text};
+    }
+    return true;
+}
+
 static bool take(struct parser *parser, const struct cli_option *option, const char *text) {
+    if (!check_repeated(parser, option, text)) {
+        return false;
+    }
     if (!store(option, text, (char *)parser->settings + option->offset)) {
         refuse_argument(option, text);
         return false;
@@ -198,12 +240,25 @@ static bool take(struct parser *parser, const struct cli_option *option, const c
     return true;
 }
 
+static bool is_directory(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 /* True where the argument of an option that may stand alone belongs to something else: there is
  * none, it is an option, or it is a directory, into which nothing can be written. */
 static bool is_left_out(const char *text) {
-    struct stat status;
-    return text == NULL || (text[0] == '-' && text[1] != '\0') ||
-           (stat(text, &status) == 0 && S_ISDIR(status.st_mode));
+    return text == NULL || (text[0] == '-' && text[1] != '\0') || is_directory(text);
+}
+
+/* True where a command has all the operands that it needs, so that one more directory behind an
+ * option was rather meant to be its file. */
+static bool has_operands(const struct parser *parser) {
+    size_t needed = 1;
+    for (const char *at = parser->command->operands; *at != '\0'; at++) {
+        needed += *at == ' ';
+    }
+    return parser->settings->operand_count >= needed;
 }
 
 /* Take an option whose argument, if any, is `attached` ("--k=4") or the next one ("--k 4"). */
@@ -220,6 +275,12 @@ static bool take_option(struct parser *parser, const struct cli_option *option,
         return take(parser, option, attached);
     }
     const char *next = parser->argv[parser->next];
+    if (option->argument == CLI_OUTPUT && next != NULL && is_directory(next) &&
+        has_operands(parser)) {
+        cli_complain("--%s: %s is a directory; name a file in it (or --%s - before a checkpoint)",
+                     option->name, next, option->name);
+        return false;
+    }
     if (option->argument == CLI_OUTPUT && is_left_out(next)) {
         return take(parser, option, "-");
     }
@@ -263,7 +324,7 @@ static void take_operand(struct parser *parser, const char *text) {
 
 bool cli_parse(const struct cli_command *command, int argc, char *const *argv,
                struct cli_settings *settings) {
-    struct parser parser = {command, argv, 0, settings};
+    struct parser parser = {.command = command, .argv = argv, .settings = settings};
     while (parser.next < argc && !settings->help && !settings->version) {
         const char *text = argv[parser.next++];
         bool is_fine = true;

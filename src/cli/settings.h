@@ -35,7 +35,10 @@ struct cli_settings {
     struct cli_list tolerances, ratios; /* of metrics */
     struct cli_list ignore;             /* of bits: paths that may differ */
     int no_default_ignore;
-    const char *hash; /* of bits: file of fingerprints; NULL: none */
+    const char *hash;                    /* of bits: file of fingerprints; NULL: none */
+    const char *html, *junit, *markdown; /* like json */
+    int junit_level;                     /* enum gradcmp_junit_level */
+    int annotations;                     /* nonzero: GitHub's, on standard error */
 
     const char **operands; /* into argv */
     size_t operand_count;

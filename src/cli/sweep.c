@@ -17,6 +17,35 @@ static enum gradcmp_status write_json(const void *sweep, gradcmp_write_fn write,
     return gradcmp_sweep_write_json(sweep, write, user, error);
 }
 
+static enum gradcmp_status write_html(const void *sweep,
+                                      const struct gradcmp_document_options *options,
+                                      gradcmp_write_fn write, void *user,
+                                      struct gradcmp_error *error) {
+    return gradcmp_report_write_html(gradcmp_sweep_report(sweep), options, write, user, error);
+}
+
+static enum gradcmp_status write_junit(const void *sweep,
+                                       const struct gradcmp_document_options *options,
+                                       gradcmp_write_fn write, void *user,
+                                       struct gradcmp_error *error) {
+    return gradcmp_report_write_junit(gradcmp_sweep_report(sweep), options, write, user, error);
+}
+
+static enum gradcmp_status write_markdown(const void *sweep,
+                                          const struct gradcmp_document_options *options,
+                                          gradcmp_write_fn write, void *user,
+                                          struct gradcmp_error *error) {
+    return gradcmp_report_write_markdown(gradcmp_sweep_report(sweep), options, write, user, error);
+}
+
+static enum gradcmp_status write_annotations(const void *sweep,
+                                             const struct gradcmp_document_options *options,
+                                             gradcmp_write_fn write, void *user,
+                                             struct gradcmp_error *error) {
+    return gradcmp_report_write_annotations(gradcmp_sweep_report(sweep), options, write, user,
+                                            error);
+}
+
 static void warn(void *user, const char *line) {
     (void)user;
     cli_complain("%s", line);
@@ -66,7 +95,13 @@ int cli_run_sweep(const struct cli_settings *settings) {
         return cli_conclude(status, false, &error);
     }
     complain_of_rows(sweep);
-    struct cli_document document = {sweep, write_text, write_json};
+    struct cli_document document = {.content = sweep,
+                                    .text = write_text,
+                                    .json = write_json,
+                                    .html = write_html,
+                                    .junit = write_junit,
+                                    .markdown = write_markdown,
+                                    .annotations = write_annotations};
     int exit_status = cli_deliver(&document, settings, gradcmp_sweep_exit_status(sweep));
     gradcmp_sweep_free(sweep);
     return exit_status;

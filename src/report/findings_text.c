@@ -1,4 +1,5 @@
 /* The findings of `check` for people. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "gradcmp/sys/result.h"
@@ -48,9 +49,12 @@ static void add_verdict(struct gcmp_page *page, const struct gradcmp_checked *ch
     if (checked->error.code != GRADCMP_OK) {
         gcmp_page_ink(page, GCMP_INK_BAD, "ERROR");
         gcmp_page_add(page, ": ");
-        gcmp_page_name(page, checked->error.path);
+        gcmp_page_name(page, checked->error.path[0] == '\0' ? checked->path : checked->error.path);
         gcmp_page_add(page, ": ");
         gcmp_page_name(page, checked->error.message);
+        if (checked->error.offset_bytes != GRADCMP_NO_OFFSET) {
+            gcmp_page_addf(page, " (byte 0x%" PRIx64 ")", checked->error.offset_bytes);
+        }
     } else if (checked->finding_count == 0) {
         gcmp_page_ink(page, GCMP_INK_GOOD, "CLEAN");
         gcmp_page_add(page, ": ");

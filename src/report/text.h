@@ -38,6 +38,23 @@ void gcmp_text_verdict(struct gcmp_page *page, const struct gradcmp_pair_report 
 /* The same without the word of the verdict, for a line that is led by something else. */
 void gcmp_text_findings(struct gcmp_page *page, const struct gradcmp_pair_report *pair);
 
+/* Add the same to a text that goes elsewhere than to a terminal; still to be escaped. */
+void gcmp_text_add_findings(struct gcmp_text *text, const struct gradcmp_pair_report *pair);
+
+/* Add what is wrong with a parameter in half a sentence: "error 1.002 = 128 eps = ...". */
+void gcmp_text_explain(struct gcmp_text *text, const struct gradcmp_pair_report *pair,
+                       const struct gradcmp_parameter_report *parameter);
+
+/* Add what was measured and by which bound, as the head of the terminal report tells it: one of
+ * "compared", "global norm", "computed in", "bound", "common factor" (nothing: there is none). */
+void gcmp_text_add_compared(struct gcmp_text *text, const struct gradcmp_report *report,
+                            const struct gradcmp_pair_report *pair);
+void gcmp_text_add_norms(struct gcmp_text *text, const struct gradcmp_pair_report *pair);
+void gcmp_text_add_precision(struct gcmp_text *text, const struct gradcmp_report *report,
+                             const struct gradcmp_pair_report *pair);
+void gcmp_text_add_bound(struct gcmp_text *text, const struct gradcmp_bound *bound);
+void gcmp_text_add_common(struct gcmp_text *text, const struct gradcmp_pair_report *pair);
+
 /* Add "; cause: scale 2 (twice the baseline)", or nothing. */
 void gcmp_text_cause(struct gcmp_page *page, const struct gradcmp_pair_report *pair);
 

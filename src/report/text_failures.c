@@ -10,12 +10,12 @@
 enum { VERDICT_COLUMNS = 9, INDENT_COLUMNS = 2 + VERDICT_COLUMNS + 1, NOTES_SHOWN = 8 };
 
 /* "error 1.000 = 128 eps", of what was judged. */
-static void add_error(struct gcmp_text *text, const struct gcmp_pair_view *view,
+static void add_error(struct gcmp_text *text, const struct gradcmp_pair_report *pair,
                       const struct gradcmp_parameter_report *parameter) {
     char figure[GCMP_FIGURE_BYTES];
     double judged = gcmp_judged_rel(parameter);
     gcmp_text_addf(text, "error %s", gcmp_figure_error(figure, judged));
-    gcmp_text_addf(text, " = %s eps", gcmp_figure(figure, judged / view->pair->bound.eps));
+    gcmp_text_addf(text, " = %s eps", gcmp_figure(figure, judged / pair->bound.eps));
 }
 
 /* What was judged is not the raw error where a common factor was divided out. */
@@ -49,7 +49,7 @@ static void add_other_reason(struct gcmp_text *text,
     }
 }
 
-static void explain_fail(struct gcmp_text *text, const struct gcmp_pair_view *view,
+static void explain_fail(struct gcmp_text *text, const struct gradcmp_pair_report *pair,
                          const struct gradcmp_parameter_report *parameter) {
     char figure[GCMP_FIGURE_BYTES];
     if (isinf(parameter->rel)) {
@@ -57,7 +57,7 @@ static void explain_fail(struct gcmp_text *text, const struct gcmp_pair_view *vi
                        gcmp_figure_error(figure, parameter->norm_b));
         return;
     }
-    add_error(text, view, parameter);
+    add_error(text, pair, parameter);
     gcmp_text_addf(text, " = %s times the bound", gcmp_figure(figure, parameter->ratio));
     gcmp_text_addf(text, " %s", gcmp_figure(figure, parameter->bound));
     add_raw_error(text, parameter);
@@ -65,10 +65,10 @@ static void explain_fail(struct gcmp_text *text, const struct gcmp_pair_view *vi
     add_other_reason(text, parameter);
 }
 
-static void explain_scale(struct gcmp_text *text, const struct gcmp_pair_view *view,
+static void explain_scale(struct gcmp_text *text, const struct gradcmp_pair_report *pair,
                           const struct gradcmp_parameter_report *parameter) {
     char figure[GCMP_FIGURE_BYTES];
-    add_error(text, view, parameter);
+    add_error(text, pair, parameter);
     gcmp_text_addf(text, ", inside the bound %s", gcmp_figure(figure, parameter->bound));
     add_raw_error(text, parameter);
     add_alpha(text, parameter);
@@ -93,8 +93,8 @@ static void add_side(struct gcmp_text *text, const struct gradcmp_parameter_repo
     gcmp_text_addf(text, " %s", gradcmp_dtype_name(of_a ? parameter->dtype_a : parameter->dtype_b));
 }
 
-static void explain(struct gcmp_text *text, const struct gcmp_pair_view *view,
-                    const struct gradcmp_parameter_report *parameter) {
+void gcmp_text_explain(struct gcmp_text *text, const struct gradcmp_pair_report *pair,
+                       const struct gradcmp_parameter_report *parameter) {
     switch (parameter->verdict) {
     case GRADCMP_VERDICT_SHAPE:
         gcmp_text_add(text, "the shapes differ: baseline ");
@@ -117,12 +117,12 @@ static void explain(struct gcmp_text *text, const struct gcmp_pair_view *view,
         explain_nonfinite(text, parameter);
         break;
     case GRADCMP_VERDICT_SCALE:
-        explain_scale(text, view, parameter);
+        explain_scale(text, pair, parameter);
         break;
     case GRADCMP_VERDICT_FAIL:
     case GRADCMP_VERDICT_UNJUDGED:
     case GRADCMP_VERDICT_PASS:
-        explain_fail(text, view, parameter);
+        explain_fail(text, pair, parameter);
         break;
     }
     if (parameter->copies_note != NULL) {
@@ -160,7 +160,7 @@ static void add_entry(struct gcmp_page *page, const struct gcmp_pair_view *view,
     gcmp_page_name(page, parameter->name);
     gcmp_page_end_line(page);
     gcmp_page_pad(page, 0, INDENT_COLUMNS);
-    explain(&text, view, parameter);
+    gcmp_text_explain(&text, view->pair, parameter);
     if (page->verbose) {
         add_details(&text, parameter);
     }
@@ -215,30 +215,55 @@ static void add_unjudged(struct gcmp_page *page, const struct gcmp_pair_view *vi
     }
 }
 
+enum { TABLE_COLUMNS = 62 }; /* before the name */
+
+/* Full names, which people search for: behind the figures where all of them fit, else on a line of
+ * their own above them. */
+static bool names_fit(const struct gcmp_page *page, const struct gcmp_pair_view *view) {
+    for (size_t i = 0; i < view->count; i++) {
+        if (gcmp_printable_columns(view->by_layer[i]->name) + TABLE_COLUMNS > page->width) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void add_table_row(struct gcmp_page *page, const struct gcmp_pair_view *view,
-                          const struct gradcmp_parameter_report *parameter) {
+                          const struct gradcmp_parameter_report *parameter, bool is_one_line) {
     char error[GCMP_FIGURE_BYTES], eps[GCMP_FIGURE_BYTES], ratio[GCMP_FIGURE_BYTES],
         alpha[GCMP_FIGURE_BYTES], seen[GCMP_FIGURE_BYTES];
     double judged = gcmp_judged_rel(parameter);
     const char *verdict = gradcmp_verdict_name(parameter->verdict);
+    if (!is_one_line) {
+        gcmp_page_add(page, "     ");
+        gcmp_page_name(page, parameter->name);
+        gcmp_page_end_line(page);
+    }
     gcmp_page_addf(page, "%4" PRId64 " ", parameter->layer);
     gcmp_page_ink(page, gcmp_verdict_ink(parameter->verdict), verdict);
     gcmp_page_pad(page, strlen(verdict), VERDICT_COLUMNS);
     gcmp_page_addf(
-        page, " %9s %8s %8s %9s %8s  ", gcmp_figure_error(error, judged),
+        page, " %9s %8s %8s %9s %8s", gcmp_figure_error(error, judged),
         gcmp_figure(eps, judged / view->pair->bound.eps), gcmp_figure(ratio, parameter->ratio),
         gcmp_figure_factor(alpha, parameter->alpha), gcmp_figure(seen, parameter->alpha_tolerance));
-    gcmp_page_name(page, parameter->name);
+    if (is_one_line) {
+        gcmp_page_add(page, "  ");
+        gcmp_page_name(page, parameter->name);
+    }
     gcmp_page_end_line(page);
 }
 
 static void add_table(struct gcmp_page *page, const struct gcmp_pair_view *view) {
     gcmp_page_heading(page, "Every parameter");
+    bool is_one_line = names_fit(page, view);
     gcmp_page_ink(page, GCMP_INK_DIM,
-                  "   l verdict       error      eps  x bound     alpha      +/-  parameter");
+                  is_one_line
+                      ? "   l verdict       error      eps  x bound     alpha      +/-  parameter"
+                      : "   l verdict       error      eps  x bound     alpha      +/-  (below the "
+                        "parameter)");
     gcmp_page_end_line(page);
     for (size_t i = 0; i < view->count; i++) {
-        add_table_row(page, view, view->by_layer[i]);
+        add_table_row(page, view, view->by_layer[i], is_one_line);
     }
     gcmp_page_add(page,
                   "+/-: alpha's tolerance, which is the smallest factor (less one) that would have "

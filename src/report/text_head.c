@@ -5,6 +5,7 @@
 
 #include "report/facts.h"
 #include "report/names.h"
+#include "report/repeat.h"
 #include "report/side.h"
 #include "report/text.h"
 
@@ -87,26 +88,22 @@ static void add_wrapped(struct gcmp_page *page, const char *label, struct gcmp_t
     gcmp_text_free(text);
 }
 
-static void add_compared(struct gcmp_page *page, const struct gcmp_pair_view *view) {
+void gcmp_text_add_compared(struct gcmp_text *text, const struct gradcmp_report *report,
+                            const struct gradcmp_pair_report *pair) {
     char figure[GCMP_FIGURE_BYTES];
-    struct gcmp_text text = GCMP_TEXT_INIT;
-    gcmp_text_addf(&text, "%s of %zu parameter%s", view->report->state, view->count,
-                   view->count == 1 ? "" : "s");
-    gcmp_text_addf(&text, ", %s elements", gcmp_figure_count(figure, view->pair->compared_elems));
-    gcmp_text_addf(&text, ", %s in files", gcmp_figure_bytes(figure, view->pair->bytes));
-    add_wrapped(page, "compared", &text);
+    gcmp_text_addf(text, "%s of %zu parameter%s", report->state, pair->parameter_count,
+                   pair->parameter_count == 1 ? "" : "s");
+    gcmp_text_addf(text, ", %s elements", gcmp_figure_count(figure, pair->compared_elems));
+    gcmp_text_addf(text, ", %s in files", gcmp_figure_bytes(figure, pair->bytes));
 }
 
-static void add_norms(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
+void gcmp_text_add_norms(struct gcmp_text *text, const struct gradcmp_pair_report *pair) {
     char figure[GCMP_FIGURE_BYTES];
-    struct gcmp_text text = GCMP_TEXT_INIT;
-    gcmp_text_addf(&text, "%s in the baseline", gcmp_figure_error(figure, pair->norm_a));
-    gcmp_text_addf(&text, ", %s in the candidate", gcmp_figure_error(figure, pair->norm_b));
+    gcmp_text_addf(text, "%s in the baseline", gcmp_figure_error(figure, pair->norm_a));
+    gcmp_text_addf(text, ", %s in the candidate", gcmp_figure_error(figure, pair->norm_b));
     if (pair->norm_a > 0.0) {
-        gcmp_text_addf(&text, ", ratio %s",
-                       gcmp_figure_factor(figure, pair->norm_b / pair->norm_a));
+        gcmp_text_addf(text, ", ratio %s", gcmp_figure_factor(figure, pair->norm_b / pair->norm_a));
     }
-    add_wrapped(page, "global norm", &text);
 }
 
 /* 2^-7 where it is one, else digits. */
@@ -134,73 +131,73 @@ static void add_formula(struct gcmp_text *text, const struct gradcmp_bound *boun
     gcmp_text_addf(text, ", %s)", gcmp_figure_setting(figure, bound->cap));
 }
 
-static void add_bound(struct gcmp_page *page, const struct gradcmp_bound *bound) {
+void gcmp_text_add_bound(struct gcmp_text *text, const struct gradcmp_bound *bound) {
     char figure[GCMP_FIGURE_BYTES];
-    struct gcmp_text text = GCMP_TEXT_INIT;
     if (bound->constant) {
-        add_formula(&text, bound, "32");
-        gcmp_text_addf(&text, " = %s on every layer", gcmp_figure(figure, bound_after(bound, 32)));
-        add_wrapped(page, "bound", &text);
+        add_formula(text, bound, "32");
+        gcmp_text_addf(text, " = %s on every layer", gcmp_figure(figure, bound_after(bound, 32)));
         return;
     }
-    add_formula(&text, bound, "(L+1-l)");
-    gcmp_text_addf(&text, ", L = %" PRIu64 ":", bound->layers);
-    gcmp_text_addf(&text, " %s at the loss", gcmp_figure(figure, bound_after(bound, 0)));
-    gcmp_text_addf(&text, " ... %s at the embeddings",
+    add_formula(text, bound, "(L+1-l)");
+    gcmp_text_addf(text, ", L = %" PRIu64 ":", bound->layers);
+    gcmp_text_addf(text, " %s at the loss", gcmp_figure(figure, bound_after(bound, 0)));
+    gcmp_text_addf(text, " ... %s at the embeddings",
                    gcmp_figure(figure, bound_after(bound, (double)bound->layers + 1.0)));
     if (bound->fit != NULL) {
-        gcmp_text_addf(&text, "; fitted to %zu %s known to be good", bound->fit->pair_count,
+        gcmp_text_addf(text, "; fitted to %zu %s known to be good", bound->fit->pair_count,
                        bound->fit->pair_count == 1 ? "pair" : "pairs");
     }
-    add_wrapped(page, "bound(l)", &text);
 }
 
-static void add_precision(struct gcmp_page *page, const struct gcmp_pair_view *view) {
-    const struct gradcmp_bound *bound = &view->pair->bound;
-    struct gcmp_text text = GCMP_TEXT_INIT;
-    gcmp_text_addf(&text, "%s, eps = ", gradcmp_dtype_name(bound->dtype));
-    add_power(&text, bound->eps);
-    gcmp_text_addf(&text, " (%s)", gcmp_dtype_source_text(bound->dtype_source));
-    if (view->report->baseline_bound.dtype != bound->dtype) {
-        gcmp_text_addf(&text, "; the coarser of both, the baseline computed in %s",
-                       gradcmp_dtype_name(view->report->baseline_bound.dtype));
+void gcmp_text_add_precision(struct gcmp_text *text, const struct gradcmp_report *report,
+                             const struct gradcmp_pair_report *pair) {
+    const struct gradcmp_bound *bound = &pair->bound;
+    gcmp_text_addf(text, "%s, eps = ", gradcmp_dtype_name(bound->dtype));
+    add_power(text, bound->eps);
+    gcmp_text_addf(text, " (%s)", gcmp_dtype_source_text(bound->dtype_source));
+    if (report->baseline_bound.dtype != bound->dtype) {
+        gcmp_text_addf(text, "; the coarser of both, the baseline computed in %s",
+                       gradcmp_dtype_name(report->baseline_bound.dtype));
     }
-    add_wrapped(page, "computed in", &text);
 }
 
-static void add_common_factor(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
+void gcmp_text_add_common(struct gcmp_text *text, const struct gradcmp_pair_report *pair) {
     char figure[GCMP_FIGURE_BYTES];
-    if (isnan(pair->common_factor)) {
-        return;
+    if (!isnan(pair->common_factor)) {
+        gcmp_text_addf(
+            text,
+            "ALL gradients of the candidate are %s times the baseline's. This factor is "
+            "divided out below. It usually comes from gradient clipping, from averaging over "
+            "ranks or tokens, or from the loss scale",
+            gcmp_figure_factor(figure, pair->common_factor));
     }
-    struct gcmp_text text = GCMP_TEXT_INIT;
-    gcmp_text_addf(
-        &text,
-        "ALL gradients of the candidate are %s times the baseline's. This factor is "
-        "divided out below. It usually comes from gradient clipping, from averaging over "
-        "ranks or tokens, or from the loss scale",
-        gcmp_figure_factor(figure, pair->common_factor));
-    add_wrapped(page, "common factor", &text);
 }
 
 static void add_options(struct gcmp_page *page, const struct gradcmp_options *options) {
-    struct gcmp_option_value values[GCMP_MAX_OPTION_VALUES];
-    size_t count = gcmp_options_listed(options, values);
     struct gcmp_text text = GCMP_TEXT_INIT;
-    char figure[GCMP_FIGURE_BYTES];
-    for (size_t i = 0; i < count; i++) {
-        gcmp_text_addf(&text, "%s%s", i == 0 ? "" : " ", values[i].flag);
-        if (values[i].kind == GCMP_OPTION_TEXT) {
-            bool is_word = strpbrk(values[i].text, " '\"\\|&;()<>*?[]{}$`!#~") == NULL;
-            gcmp_text_addf(&text, is_word ? " %s" : " '%s'", values[i].text);
-        } else if (values[i].kind == GCMP_OPTION_REAL) {
-            gcmp_text_addf(&text, " %s", gcmp_figure_setting(figure, values[i].real));
-        } else if (values[i].kind == GCMP_OPTION_COUNT) {
-            gcmp_text_addf(&text, " %" PRIu64, values[i].count);
-        }
-    }
-    if (count > 0) {
+    gcmp_repeat_options(&text, options);
+    if (text.length_bytes > 0) {
         add_wrapped(page, "options", &text);
+    }
+    gcmp_text_free(&text);
+}
+
+static void add_measure(struct gcmp_page *page, const struct gcmp_pair_view *view) {
+    struct gcmp_text compared = GCMP_TEXT_INIT, norms = GCMP_TEXT_INIT, precision = GCMP_TEXT_INIT,
+                     bound = GCMP_TEXT_INIT;
+    gcmp_text_add_compared(&compared, view->report, view->pair);
+    add_wrapped(page, "compared", &compared);
+    gcmp_text_add_norms(&norms, view->pair);
+    add_wrapped(page, "global norm", &norms);
+    gcmp_text_add_precision(&precision, view->report, view->pair);
+    add_wrapped(page, "computed in", &precision);
+    gcmp_text_add_bound(&bound, &view->pair->bound);
+    add_wrapped(page, view->pair->bound.constant ? "bound" : "bound(l)", &bound);
+    add_options(page, &view->report->options);
+    if (!isnan(view->pair->common_factor)) {
+        struct gcmp_text common = GCMP_TEXT_INIT;
+        gcmp_text_add_common(&common, view->pair);
+        add_wrapped(page, "common factor", &common);
     }
 }
 
@@ -212,10 +209,5 @@ void gcmp_text_head(struct gcmp_page *page, const struct gcmp_pair_view *view) {
     }
     add_sides(page, view);
     gcmp_page_end_line(page);
-    add_compared(page, view);
-    add_norms(page, view->pair);
-    add_precision(page, view);
-    add_bound(page, &view->pair->bound);
-    add_options(page, &view->report->options);
-    add_common_factor(page, view->pair);
+    add_measure(page, view);
 }

@@ -12,6 +12,7 @@ enum {
     LABEL_COLUMNS = 10,  /* "layers.117" */
     VERDICT_COLUMNS = 9, /* "nonfinite" */
     RATIO_COLUMNS = 6,
+    LINES_SHOWN = 60,
     BAR_CELLS = 8,  /* up to the bound */
     OVER_CELLS = 4, /* beyond it: each doubles */
     FIXED_COLUMNS = NUMBER_COLUMNS + 1 + LABEL_COLUMNS + 1 + 1 + VERDICT_COLUMNS + 1 +
@@ -278,6 +279,22 @@ static void add_spread(struct gcmp_page *page, const struct gradcmp_pair_report 
     gcmp_page_end_line(page);
 }
 
+/* Tell of the layers that there was no room for. */
+static void add_rest(struct gcmp_page *page, const struct gcmp_pair_view *view, size_t next) {
+    size_t layers = 0, bad = 0;
+    while (next < view->count) {
+        struct layer_run run = take_run(view, next);
+        layers++;
+        bad += run.is_bad;
+        next += run.count;
+    }
+    if (layers > 0) {
+        gcmp_page_addf(page, "     ... and %zu more layers, %zu of them with failures (--verbose)",
+                       layers, bad);
+        gcmp_page_end_line(page);
+    }
+}
+
 void gcmp_text_layers(struct gcmp_page *page, const struct gcmp_pair_view *view) {
     if (view->count == 0) {
         return;
@@ -290,10 +307,13 @@ void gcmp_text_layers(struct gcmp_page *page, const struct gcmp_pair_view *view)
     gcmp_page_ink(page, GCMP_INK_DIM, line);
     gcmp_page_end_line(page);
     bool is_over = false;
-    for (size_t i = 0; i < view->count;) {
-        is_over = is_over || view->by_layer[i]->ratio > 1.0;
-        i = add_run(page, view, i);
+    size_t next = 0, lines = 0;
+    while (next < view->count && (lines < LINES_SHOWN || page->verbose)) {
+        is_over = is_over || view->by_layer[next]->ratio > 1.0;
+        next = add_run(page, view, next);
+        lines++;
     }
+    add_rest(page, view, next);
     if (is_over) {
         gcmp_page_ink(page, GCMP_INK_DIM,
                       page->utf8 ? "A bar ends at the bound, \u2502; each cell beyond it doubles."

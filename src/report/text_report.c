@@ -1,4 +1,5 @@
 /* The terminal report: one page for each candidate, a summary of several, and the last line. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,20 +90,51 @@ static void add_named_findings(struct gcmp_page *page, const struct gradcmp_pair
     gcmp_text_findings(page, pair);
 }
 
-static void add_summary(struct gcmp_page *page, const struct gradcmp_report *report) {
-    gcmp_page_heading(page, "==== summary ====");
-    for (size_t i = 0; i < report->pair_count; i++) {
-        const struct gradcmp_pair_report *pair = &report->pairs[i];
-        gcmp_text_outcome(page, pair->outcome);
-        gcmp_page_pad(page, strlen(gradcmp_outcome_name(pair->outcome)), strlen("inconsistent  "));
-        add_named_findings(page, pair);
-        gcmp_page_end_line(page);
+static double worst_ratio(const struct gradcmp_pair_report *pair) {
+    return pair->worst < pair->parameter_count ? pair->parameters[pair->worst].ratio : NAN;
+}
+
+enum { OUTCOME_COLUMNS = 14, SUMMARY_RATIO_COLUMNS = 9, ONSET_COLUMNS = 26 };
+
+/* "  from layer 8, scale", in what is left of the line. */
+static void add_onset(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
+    if (pair->onset_layer >= 0) {
+        gcmp_page_addf(page, "  from layer %" PRId64, pair->onset_layer);
+    }
+    if (pair->outcome == GRADCMP_OUTCOME_INCONSISTENT && pair->cause.kind != NULL) {
+        gcmp_page_addf(page, "%s%s", pair->onset_layer >= 0 ? ", " : "  ", pair->cause.kind);
+    }
+}
+
+/* One line a candidate; what each came to in full stands in its own part above. */
+static void add_summary_row(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
+    char ratio[GCMP_FIGURE_BYTES];
+    size_t name = page->width - OUTCOME_COLUMNS - SUMMARY_RATIO_COLUMNS - ONSET_COLUMNS;
+    gcmp_text_outcome(page, pair->outcome);
+    gcmp_page_pad(page, strlen(gradcmp_outcome_name(pair->outcome)), OUTCOME_COLUMNS);
+    if (pair->outcome == GRADCMP_OUTCOME_ERROR) {
+        gcmp_page_name(page, pair->path);
+    } else {
+        gcmp_page_name_in(page, pair->path, name);
+        gcmp_page_addf(page, "%*s", (int)SUMMARY_RATIO_COLUMNS,
+                       gcmp_figure(ratio, worst_ratio(pair)));
+        add_onset(page, pair);
     }
     gcmp_page_end_line(page);
 }
 
-static double worst_ratio(const struct gradcmp_pair_report *pair) {
-    return pair->worst < pair->parameter_count ? pair->parameters[pair->worst].ratio : NAN;
+static void add_summary(struct gcmp_page *page, const struct gradcmp_report *report) {
+    size_t name = page->width - OUTCOME_COLUMNS - SUMMARY_RATIO_COLUMNS - ONSET_COLUMNS;
+    char line[GCMP_PAGE_MAX_WIDTH + 64];
+    gcmp_page_heading(page, "==== summary ====");
+    snprintf(line, sizeof line, "%-*s%-*s%*s", (int)OUTCOME_COLUMNS, "verdict", (int)name,
+             "candidate", (int)SUMMARY_RATIO_COLUMNS, "x bound");
+    gcmp_page_ink(page, GCMP_INK_DIM, line);
+    gcmp_page_end_line(page);
+    for (size_t i = 0; i < report->pair_count; i++) {
+        add_summary_row(page, &report->pairs[i]);
+    }
+    gcmp_page_end_line(page);
 }
 
 /* The candidate that decides the outcome of all; of several, the one that is furthest off. */

@@ -69,9 +69,20 @@ static void add_unmeasured(struct gcmp_page *page, const struct gradcmp_pair_rep
     }
 }
 
+/* Under --strict, what could not be judged fails a pair in which nothing else is wrong. */
+static bool fails_only_strictly(const struct gradcmp_pair_report *pair) {
+    return gcmp_bad_count(pair) == 0 && isnan(pair->common_factor);
+}
+
 static void add_inconsistent(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
     char figure[GCMP_FIGURE_BYTES];
     const char *separator = "";
+    if (fails_only_strictly(pair)) {
+        gcmp_page_addf(page,
+                       "nothing that was judged differs, but %zu of %zu parameters could not "
+                       "be judged (--strict)",
+                       pair->verdict_counts[GRADCMP_VERDICT_UNJUDGED], pair->parameter_count);
+    }
     if (!isnan(pair->common_factor)) {
         gcmp_page_addf(page, "all gradients are %s times the baseline's",
                        gcmp_figure_factor(figure, pair->common_factor));
@@ -131,9 +142,18 @@ void gcmp_text_findings(struct gcmp_page *page, const struct gradcmp_pair_report
         break;
     }
     size_t unjudged = pair->verdict_counts[GRADCMP_VERDICT_UNJUDGED];
-    if (pair->outcome != GRADCMP_OUTCOME_ERROR && unjudged > 0) {
+    bool was_told = pair->outcome == GRADCMP_OUTCOME_INCONSISTENT && fails_only_strictly(pair);
+    if (pair->outcome != GRADCMP_OUTCOME_ERROR && unjudged > 0 && !was_told) {
         gcmp_page_addf(page, "; %zu unjudged", unjudged);
     }
+}
+
+void gcmp_text_add_findings(struct gcmp_text *text, const struct gradcmp_pair_report *pair) {
+    struct gcmp_page page = {.utf8 = true, .width = GCMP_PAGE_DEFAULT_WIDTH};
+    gcmp_text_findings(&page, pair); /* writes nothing but text into the page */
+    gcmp_text_add(text, page.out.text.bytes == NULL ? "" : page.out.text.bytes);
+    text->failed = text->failed || page.out.text.failed;
+    gcmp_text_free(&page.out.text);
 }
 
 void gcmp_text_verdict(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {

@@ -9,7 +9,7 @@ try -q --json notes.txt s_base tp2dp2
 cat notes.txt
 try -q --json notes.txt/report.json s_base tp2dp2
 # A run that fails keeps the old report.
-echo '{"old": true}' >report.json
+echo '{"schema": 1, "old": true}' >report.json
 try -q --json report.json missing/baseline tp2dp2
 cat report.json
 # A good one replaces it, through a link, and keeps the mode.

@@ -41,3 +41,19 @@ try --match= a b
 try ls --as int8 a
 # What steers a terminal is spelled out.
 try "$(printf 'no\033[31m\nsuch')" b | tail -n 3
+# What decides is never dropped silently: not the first of two, not a directory meant as a file.
+try --k 3 --k 4 a b
+try --match x --match y a b
+try --json one --json two a b
+try --verify --no-verify a b
+try a a --json a
+try check a --json a
+try --html= a b
+try --html
+try --junit-level row a b
+try --annotations gitlab a b
+try --html - --junit - a b
+try --html same --markdown same a b
+try --html a a a
+# The same twice is one; the last of --color, --threads, --top and the like holds.
+try --k 3 --k 3 --color never --color always --threads 1 --threads 2 a b 2>&1 | tail -n 3

@@ -1,0 +1,196 @@
+/* The report of a comparison as JUnit XML: a suite for each candidate. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "report/facts.h"
+#include "report/junit.h"
+#include "report/text.h"
+
+/* The cases of one pair, in its arena; the last is the verdict. */
+struct pair_cases {
+    struct gradcmp_case *cases;
+    const char **kinds;
+    size_t count;
+    struct gcmp_junit_counts counts;
+};
+
+static void add_case(struct pair_cases *to, const struct gradcmp_case *own, const char *kind) {
+    to->cases[to->count] = *own;
+    to->kinds[to->count++] = kind;
+    gcmp_junit_count(&to->counts, own->outcome);
+}
+
+static enum gradcmp_case_outcome outcome_of(const struct gradcmp_report *report,
+                                            enum gradcmp_verdict verdict) {
+    if (verdict == GRADCMP_VERDICT_UNJUDGED) {
+        return report->options.strict != 0 ? GRADCMP_CASE_FAIL : GRADCMP_CASE_SKIPPED;
+    }
+    return gcmp_verdict_is_bad(verdict) ? GRADCMP_CASE_FAIL : GRADCMP_CASE_PASS;
+}
+
+/* What is wrong with a parameter, its first cause included; NULL without memory. */
+static const char *explain(struct gcmp_arena *arena, const struct gradcmp_pair_report *pair,
+                           const struct gradcmp_parameter_report *parameter, const char *before) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    gcmp_text_add(&text, before);
+    gcmp_text_explain(&text, pair, parameter);
+    if (parameter->cause_count > 0) {
+        gcmp_text_addf(&text, "; cause: %s", parameter->causes[0].kind);
+        gcmp_text_add(&text, ": ");
+        gcmp_text_add(&text, parameter->causes[0].text);
+    }
+    const char *kept = text.failed ? NULL : gcmp_arena_dup(arena, text.bytes);
+    gcmp_text_free(&text);
+    return kept;
+}
+
+static bool add_parameters(struct pair_cases *to, struct gcmp_arena *arena,
+                           const struct gcmp_pair_view *view) {
+    for (size_t i = 0; i < view->count; i++) {
+        const struct gradcmp_parameter_report *parameter = &view->pair->parameters[i];
+        struct gradcmp_case own = {.group = view->pair->path,
+                                   .name = parameter->name,
+                                   .outcome = outcome_of(view->report, parameter->verdict)};
+        own.text =
+            own.outcome == GRADCMP_CASE_PASS ? "" : explain(arena, view->pair, parameter, "");
+        if (own.text == NULL) {
+            return false;
+        }
+        add_case(to, &own, gradcmp_verdict_name(parameter->verdict));
+    }
+    return true;
+}
+
+/* The case of the layer at by_layer[first], of `count` parameters, the worst first. */
+static bool add_layer(struct pair_cases *to, struct gcmp_arena *arena,
+                      const struct gcmp_pair_view *view, size_t first, size_t count) {
+    const struct gradcmp_parameter_report *worst = view->by_layer[first];
+    size_t bad = 0, unjudged = 0;
+    for (size_t i = first; i < first + count; i++) {
+        bad += gcmp_verdict_is_bad(view->by_layer[i]->verdict);
+        unjudged += view->by_layer[i]->verdict == GRADCMP_VERDICT_UNJUDGED;
+    }
+    struct gradcmp_case own = {.group = view->pair->path,
+                               .name = gcmp_arena_format(arena, "layer %" PRId64, worst->layer),
+                               .text = ""};
+    const char *kind = gradcmp_verdict_name(worst->verdict);
+    if (bad > 0) {
+        own.outcome = GRADCMP_CASE_FAIL;
+        const char *before = gcmp_arena_format(arena, "%zu of %zu parameters, the worst %s: ", bad,
+                                               count, worst->name);
+        own.text = before == NULL ? NULL : explain(arena, view->pair, worst, before);
+    } else if (unjudged == count || (unjudged > 0 && view->report->options.strict != 0)) {
+        kind = gradcmp_verdict_name(GRADCMP_VERDICT_UNJUDGED);
+        own.outcome = outcome_of(view->report, GRADCMP_VERDICT_UNJUDGED);
+        own.text = gcmp_arena_format(arena, "%zu of %zu parameters unjudged", unjudged, count);
+    }
+    if (own.name == NULL || own.text == NULL) {
+        return false;
+    }
+    add_case(to, &own, kind);
+    return true;
+}
+
+static bool add_layers(struct pair_cases *to, struct gcmp_arena *arena,
+                       const struct gcmp_pair_view *view) {
+    bool is_fine = true;
+    for (size_t first = 0; is_fine && first < view->count;) {
+        size_t count = 1;
+        while (first + count < view->count &&
+               view->by_layer[first + count]->layer == view->by_layer[first]->layer) {
+            count++;
+        }
+        is_fine = add_layer(to, arena, view, first, count);
+        first += count;
+    }
+    return is_fine;
+}
+
+static bool add_verdict(struct pair_cases *to, struct gcmp_arena *arena,
+                        const struct gradcmp_pair_report *pair) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    gcmp_text_add_findings(&text, pair);
+    int status = pair->outcome == GRADCMP_OUTCOME_CONSISTENT     ? 0
+                 : pair->outcome == GRADCMP_OUTCOME_INCONSISTENT ? 1
+                                                                 : 2;
+    struct gradcmp_case own = {.group = pair->path,
+                               .name = "verdict",
+                               .outcome = gcmp_junit_outcome(status),
+                               .text = text.failed ? NULL : gcmp_arena_dup(arena, text.bytes)};
+    gcmp_text_free(&text);
+    add_case(to, &own, gradcmp_outcome_name(pair->outcome));
+    return own.text != NULL;
+}
+
+static bool fill(struct pair_cases *to, struct gcmp_arena *arena, const struct gcmp_pair_view *view,
+                 enum gradcmp_junit_level level) {
+    to->cases = gcmp_arena_alloc(arena, view->count + 1, sizeof *to->cases);
+    to->kinds = gcmp_arena_alloc(arena, view->count + 1, sizeof *to->kinds);
+    bool is_fine = to->cases != NULL && to->kinds != NULL;
+    if (is_fine && level == GRADCMP_JUNIT_PARAMETER) {
+        is_fine = add_parameters(to, arena, view);
+    } else if (is_fine && level == GRADCMP_JUNIT_LAYER) {
+        is_fine = add_layers(to, arena, view);
+    }
+    return is_fine && add_verdict(to, arena, view->pair);
+}
+
+static void add_suite(struct gcmp_markup *xml, const struct gradcmp_pair_report *pair,
+                      const struct pair_cases *own) {
+    gcmp_junit_suite(xml, pair->path, &own->counts);
+    for (size_t i = 0; i < own->count; i++) {
+        gcmp_junit_case(xml, &own->cases[i], own->kinds[i]);
+    }
+    gcmp_text_add(&xml->out->text, "\n");
+    gcmp_markup_close(xml);
+}
+
+/* False without memory. */
+static bool prepare(const struct gradcmp_report *report, struct gcmp_arena *arena,
+                    enum gradcmp_junit_level level, struct pair_cases *pairs) {
+    bool is_fine = pairs != NULL;
+    for (size_t i = 0; is_fine && i < report->pair_count; i++) {
+        struct gcmp_pair_view view;
+        is_fine = gcmp_pair_view_init(&view, report, &report->pairs[i], NULL) == GRADCMP_OK &&
+                  fill(&pairs[i], arena, &view, level);
+        gcmp_pair_view_free(&view);
+    }
+    return is_fine;
+}
+
+static void add_suites(struct gcmp_out *out, const struct gradcmp_report *report,
+                       const struct pair_cases *pairs) {
+    struct gcmp_markup xml;
+    struct gcmp_junit_counts all = {0};
+    for (size_t i = 0; i < report->pair_count; i++) {
+        all.tests += pairs[i].counts.tests;
+        all.failures += pairs[i].counts.failures;
+        all.errors += pairs[i].counts.errors;
+        all.skipped += pairs[i].counts.skipped;
+    }
+    gcmp_junit_open(&xml, out, "gradcmp compare", &all);
+    for (size_t i = 0; i < report->pair_count; i++) {
+        add_suite(&xml, &report->pairs[i], &pairs[i]);
+    }
+    gcmp_junit_close(&xml);
+}
+
+enum gradcmp_status gradcmp_report_write_junit(const struct gradcmp_report *report,
+                                               const struct gradcmp_document_options *options,
+                                               gradcmp_write_fn write, void *user,
+                                               struct gradcmp_error *error) {
+    struct gcmp_arena arena = GCMP_ARENA_INIT;
+    struct gradcmp_document_options own = gcmp_document_options(options, 0);
+    struct gcmp_out out;
+    gcmp_out_begin(&out, write, user); /* first: the texts hold numbers */
+    struct pair_cases *pairs = gcmp_arena_alloc(&arena, report->pair_count, sizeof *pairs);
+    if (prepare(report, &arena, own.junit_level, pairs)) {
+        add_suites(&out, report, pairs);
+    } else {
+        out.text.failed = true;
+    }
+    enum gradcmp_status status = gcmp_out_end(&out, error);
+    gcmp_arena_free(&arena);
+    return status;
+}

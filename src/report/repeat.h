@@ -1,0 +1,18 @@
+/* The command that repeats a report, to be pasted into a shell. */
+#ifndef GCMP_REPORT_REPEAT_H
+#define GCMP_REPORT_REPEAT_H
+
+#include "gradcmp/sys/result.h"
+#include "report/page.h"
+
+/* Add one word as a POSIX shell reads it back: quoted where it has to be. A byte that cannot be
+ * shown is written as $'\ooo', which bash, ksh and zsh read. */
+void gcmp_repeat_word(struct gcmp_text *text, const char *word);
+
+/* Add the options that are not default, "--k 3.5 --strict"; of real numbers every digit. */
+void gcmp_repeat_options(struct gcmp_text *text, const struct gradcmp_options *options);
+
+/* Add "gradcmp compare OPTIONS BASELINE CANDIDATE...". */
+void gcmp_repeat_compare(struct gcmp_text *text, const struct gradcmp_report *report);
+
+#endif
