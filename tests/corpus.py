@@ -802,6 +802,150 @@ def hostile_set(program, corpus):
             yield item["name"], lambda item=item: hostile.check(item)
 
 
+# ------------------------------------------------------------------------------------------ traces
+
+
+class Traces:
+    """Pairs of traces: the folder of a scenario against its truth, each layout against what the
+    corpus' own reader found in it."""
+
+    EXITS = {"match": EXIT_CONSISTENT, "diverged": EXIT_DIFFERENT, "invalid": EXIT_TROUBLE}
+    IDENTITY = ("iteration", "microbatch", "phase", "op", "id", "module")
+
+    def __init__(self, program, folder):
+        self.program = program
+        self.folder = folder
+
+    def compare(self, *parts, options=()):
+        a, b = (os.path.join(self.folder, parts[0], side, *parts[1:]) for side in "ab")
+        result = self.program.run("trace", "--json", "-", *options, a, b)
+        code, document, complaint = self.program.document(result)
+        if document is None:
+            raise ValueError(complaint or "exit %s" % code)
+        wrong = []
+        if code != self.EXITS.get(document["verdict"]):
+            wrong.append("exit %s with verdict %s" % (code, document["verdict"]))
+        return document, wrong
+
+    def whole(self, name, truth):
+        document, wrong = self.compare(name)
+        expected = [("verdict", truth["verdict"])]
+        if truth["verdict"] != "invalid":
+            expected += [("structural", truth.get("structural")), ("source", truth.get("source", [])),
+                         ("missing_ranks_a", truth.get("missing_in_a", [])), ("missing_ranks_b", []),
+                         ("comparable", truth.get("comparable", True)),
+                         ("receivers", truth.get("receivers", []))]
+        wrong += ["%s %s, not %s" % (key, document[key], value) for key, value in expected
+                  if document[key] != value]
+        origin = {str(one["rank"]): {key: one[key] for key in self.IDENTITY}
+                  for one in document["origin"]}
+        if truth["verdict"] != "invalid" and origin != truth.get("origin", {}):
+            wrong.append("origin %s" % origin)
+        return wrong
+
+    def layout(self, name, layout, observed, is_invalid):
+        document, wrong = self.compare(name, layout)
+        ranks = {str(one["rank"]): one for one in document["ranks"]}
+        if layout == "ops":
+            if not is_invalid:
+                origin = sorted(one["rank"] for one in document["origin"])
+                if origin != observed["origin_ranks"]:
+                    wrong.append("origin on %s" % origin)
+                for rank, one in observed["ranks"].items():
+                    wrong += self.judge_ops(ranks[rank], one)
+        elif layout == "debugmode":
+            wrong += self.judge_debugmode(document, ranks, observed)
+        elif layout.startswith("msprobe"):
+            wrong += self.judge_msprobe(document, ranks, observed)
+        else:
+            verdict = observed["status"].replace("invalid_trace", "invalid")
+            if document["verdict"] != verdict:
+                wrong.append("verdict %s, not %s" % (document["verdict"], verdict))
+            for rank, one in observed["ranks"].items():
+                wrong += self.judge_boundary(ranks[rank], one)
+        return wrong
+
+    @staticmethod
+    def unlike(rank, found, wanted):
+        """Complaints about the fields of a finding."""
+        if found is None:
+            return ["rank %s: nothing found, not %s" % (rank, wanted)]
+        return ["rank %s: %s %s, not %s" % (rank, key, found.get(key), value)
+                for key, value in wanted.items() if found.get(key) != value]
+
+    def judge_boundary(self, rank, one):
+        number = rank["rank"]
+        if one.get("kind") == "missing_rank":
+            return self.unlike(number, rank["first"], {"kind": "missing_rank"})
+        wrong = self.unlike(number, rank, {"equal_prefix": one["equal_prefix"]})
+        if one.get("kind") == "stream_end" and rank["damaged"]:
+            return wrong
+        if "kind" in one:
+            wanted = {"kind": one["kind"]}
+            if one["kind"] == "content_mismatch":
+                wanted.update(one["key"], a_sequence=one["a_sequence"],
+                              b_sequence=one["b_sequence"], inputs_match=one.get("inputs_match"))
+            wrong += self.unlike(number, rank["first"], wanted)
+        return wrong
+
+    def judge_ops(self, rank, one):
+        number = rank["rank"]
+        if one.get("kind") == "missing_rank":
+            return self.unlike(number, rank["first"], {"kind": "missing_rank"})
+        wrong = self.unlike(number, rank, {key: one[key] for key in ("match", "a_records",
+                                                                     "b_records")})
+        structural, value = one.get("first_structural"), one.get("first_value")
+        if structural:
+            wrong += self.unlike(number, rank["structural"],
+                                 {key: structural[key] for key in ("kind", "index")})
+        if value and (not structural or value["index"] < structural["index"]):
+            wanted = {key: value[key] for key in value if key not in (
+                "role", "scope", "kind", "a_seq", "b_seq")}
+            wanted.update(module=value["scope"], event=value["kind"], a_sequence=value["a_seq"],
+                          b_sequence=value["b_seq"])
+            wrong += self.unlike(number, rank["first"], wanted)
+            wrong += self.unlike(number, rank, {"role": value["role"]})
+        return wrong
+
+    def judge_debugmode(self, document, ranks, observed):
+        wrong = []
+        for one in observed.values():
+            first = one.get("first")
+            if first is None:
+                wrong += [] if document["verdict"] == "match" else ["no match"]
+            elif first["kind"] == "structure":
+                found = ranks["0"]["structural"] or {}
+                wrong += self.unlike(0, found, {"index": first["index"]})
+                wrong += self.unlike(0, found.get("a"), {"op": first["op_a"],
+                                                         "module": first["module"]})
+            else:
+                wanted = {key: first[key] for key in ("index", "module", "inputs_match",
+                                                      "outputs_match")}
+                wrong += self.unlike(0, ranks["0"]["first"], dict(wanted, op=first["op_a"]))
+        return wrong
+
+    def judge_msprobe(self, document, ranks, observed):
+        firsts = [one["first"] for one in observed.values() if one["first"]]
+        if not firsts:
+            return [] if document["verdict"] == "match" else ["no match"]
+        return self.unlike(0, ranks["0"]["first"], {"id": firsts[0]["api"],
+                                                    "inputs_match": firsts[0]["inputs_match"]})
+
+    def cases(self, manifest):
+        for name, truth in manifest.items():
+            yield name, lambda name=name, truth=truth: self.whole(name, truth)
+            invalid = truth["verdict"] == "invalid"
+            for layout, observed in truth["observed"].items():
+                yield "%s/%s" % (name, layout), (
+                    lambda name=name, layout=layout, observed=observed, invalid=invalid:
+                    self.layout(name, layout, observed, invalid))
+
+
+def traces_set(program, corpus):
+    folder = os.path.join(corpus, "traces")
+    return Traces(program, folder).cases(load_json(os.path.join(folder, "manifest.json")))
+
+
 # -------------------------------------------------------------------------------------- the sets
 
 
@@ -1069,6 +1213,7 @@ SETS = {
     "resume": resume_set,
     "bits_self": bits_self_set,
     "lint": lint_set,
+    "traces": traces_set,
 }
 
 

@@ -637,6 +637,27 @@ gradcmp_evidence_write_annotations(const struct gradcmp_evidence *evidence,
                                    const struct gradcmp_document_options *options,
                                    gradcmp_write_fn write, void *user, struct gradcmp_error *error);
 
+/* How traces are compared. Start from GRADCMP_TRACE_OPTIONS_INIT. */
+struct gradcmp_trace_options {
+    size_t struct_size; /* sizeof(struct gradcmp_trace_options) of the caller */
+    int lenient; /* nonzero: what cannot be read or compared is left out, the rest is judged */
+    gradcmp_progress_fn progress; /* may be NULL; counts bytes of both sides */
+    void *progress_user;
+};
+#define GRADCMP_TRACE_OPTIONS_INIT                                                                 \
+    { sizeof(struct gradcmp_trace_options), 0, NULL, NULL }
+
+/* Find the first operation whose outputs differ in two traces of a run: directories of rank-local
+ * records as Megatron-LM's tracer, PyTorch's DebugMode or msprobe write them, or folders with
+ * several of them. Verdicts: "match", "diverged", and "invalid" (exit status 2) where a file is
+ * damaged, of unknown schema or recorded in another way than its counterpart; the call succeeds
+ * then, and the cases tell file and line. It fails where a path cannot be opened (IO), where
+ * `progress` cancels, and without memory. options NULL: the defaults. On success *out is owned by
+ * the caller (gradcmp_evidence_free); on failure it is NULL. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_trace(const char *a, const char *b, const struct gradcmp_trace_options *options,
+              struct gradcmp_evidence **out, struct gradcmp_error *error);
+
 #ifdef __cplusplus
 }
 #endif

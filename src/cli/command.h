@@ -15,8 +15,9 @@ enum {
     CLI_METRICS = 64,
     CLI_LINT = 128,
     CLI_BITS = 256,
+    CLI_TRACE = 512,
     /* write HTML, JUnit, Markdown, annotations */
-    CLI_REPORTS = CLI_COMPARE | CLI_CHECK | CLI_METRICS | CLI_LINT | CLI_BITS,
+    CLI_REPORTS = CLI_COMPARE | CLI_CHECK | CLI_METRICS | CLI_LINT | CLI_BITS | CLI_TRACE,
     CLI_ALL = CLI_COMPARE | CLI_LS | CLI_CHECK | CLI_EXTRACT | CLI_FIT | CLI_SWEEP | CLI_BITS
 };
 
@@ -45,6 +46,7 @@ int cli_run_extract(const struct cli_settings *settings);
 int cli_run_sweep(const struct cli_settings *settings);
 int cli_run_fit(const struct cli_settings *settings);
 int cli_run_metrics(const struct cli_settings *settings);
+int cli_run_trace(const struct cli_settings *settings);
 int cli_run_bits(const struct cli_settings *settings);
 int cli_run_lint(const struct cli_settings *settings);
 

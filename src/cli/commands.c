@@ -66,6 +66,13 @@ const struct cli_command cli_commands[] = {
      "Example: what differs between two runs, and does it spoil their comparison?\n"
      "  gradcmp lint --pair run1/launch.sh run2/launch.sh\n",
      cli_run_lint},
+    {"trace", CLI_TRACE, "A B",
+     "Find the first operation whose outputs differ in two traces of a run: folders\n"
+     "of Megatron-LM's tracer, PyTorch's DebugMode or msprobe, or of several of them.\n"
+     "Exit status: 0 equal, 1 diverged, 2 invalid or trouble.\n",
+     "Example: where did two runs that should be the same part?\n"
+     "  gradcmp trace --json trace.json run17/traces run18/traces\n",
+     cli_run_trace},
     {NULL, 0, NULL, NULL, NULL, NULL}};
 
 const struct cli_command *cli_command_find(const char *name) {

@@ -39,6 +39,7 @@ struct cli_settings {
     const char *html, *junit, *markdown; /* like json */
     int junit_level;                     /* enum gradcmp_junit_level */
     int annotations;                     /* nonzero: GitHub's, on standard error */
+    int lenient;                         /* of trace */
 
     const char **operands; /* into argv */
     size_t operand_count;

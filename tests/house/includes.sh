@@ -14,6 +14,7 @@ src/kernels          kernels/ base/ gradcmp/
 src/engine           engine/ kernels/ base/ gradcmp/
 src/report           report/ base/ gradcmp/
 src/bits             bits/ engine/ report/ formats/ unshard/ base/ gradcmp/ checkpoint.h
+src/trace            trace/ report/ base/ gradcmp/
 formats              formats/ base/ gradcmp/
 unshard              unshard/ base/ gradcmp/
 bounds               bounds/ base/ gradcmp/
@@ -62,7 +63,7 @@ done | sort |
         }
     }
     # Our own headers are quoted, or the rule above would not see them.
-    /^[ \t]*#[ \t]*include[ \t]*<(gradcmp|base|kernels|engine|report|formats|unshard|bounds|gpu|cli)\// {
+    /^[ \t]*#[ \t]*include[ \t]*<(gradcmp|base|kernels|engine|report|trace|formats|unshard|bounds|gpu|cli)\// {
         complain("quote this header")
     }
     END {

@@ -1,0 +1,233 @@
+/* Looking into JSON values, and whether two are the same data. */
+#include "trace/json_value.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/json_number.h"
+
+/* Members of an object that are looked for when the other side has them in another order. A larger
+ * object counts as different then: no program writes one so, and looking would take its square. */
+enum { MAX_UNORDERED = 4096 };
+
+uint32_t gcmp_jv_get(const struct gcmp_jv_text *text, uint32_t object, const char *key) {
+    const struct gcmp_jv *value = &text->values[object];
+    if (value->kind != GCMP_JV_OBJECT) {
+        return GCMP_JV_ABSENT;
+    }
+    size_t length = strlen(key);
+    uint32_t at = gcmp_jv_first(object);
+    for (uint32_t i = 0; i < value->count; i++) {
+        const struct gcmp_jv *found = &text->values[at];
+        if (found->count == length && memcmp(found->of.text, key, length) == 0) {
+            return at + 1;
+        }
+        at = gcmp_jv_next(text, at + 1);
+    }
+    return GCMP_JV_ABSENT;
+}
+
+const char *gcmp_jv_string(const struct gcmp_jv_text *text, uint32_t at) {
+    return gcmp_jv_is(text, at, GCMP_JV_STRING) ? text->values[at].of.text : NULL;
+}
+
+bool gcmp_jv_count(const struct gcmp_jv_text *text, uint32_t at, int64_t *out) {
+    const struct gcmp_jv *value = &text->values[at];
+    if (!gcmp_jv_is(text, at, GCMP_JV_INTEGER) || value->of.magnitude > INT64_MAX ||
+        (value->is_negative && value->of.magnitude != 0)) {
+        return false;
+    }
+    *out = (int64_t)value->of.magnitude;
+    return true;
+}
+
+double gcmp_jv_number(const struct gcmp_jv_text *text, uint32_t at) {
+    const struct gcmp_jv *value = &text->values[at];
+    if (value->kind == GCMP_JV_REAL) {
+        return gcmp_number_real(value->of.text, value->count, text->numeric);
+    }
+    return value->is_negative ? -(double)value->of.magnitude : (double)value->of.magnitude;
+}
+
+static bool is_number(const struct gcmp_jv *value) {
+    return value->kind == GCMP_JV_INTEGER || value->kind == GCMP_JV_REAL;
+}
+
+static bool is_same_bytes(const struct gcmp_jv *a, const struct gcmp_jv *b) {
+    return a->count == b->count && memcmp(a->of.text, b->of.text, a->count) == 0;
+}
+
+/* An integer and a real are the same only where the integer has a binary64 of its own. */
+static bool is_exact(const struct gcmp_jv *value) {
+    return value->kind != GCMP_JV_INTEGER || value->of.magnitude <= (UINT64_C(1) << 53);
+}
+
+static bool is_same_number(const struct gcmp_jv_text *a, uint32_t at_a,
+                           const struct gcmp_jv_text *b, uint32_t at_b) {
+    const struct gcmp_jv *x = &a->values[at_a];
+    const struct gcmp_jv *y = &b->values[at_b];
+    if (x->kind == GCMP_JV_INTEGER && y->kind == GCMP_JV_INTEGER) {
+        return x->of.magnitude == y->of.magnitude &&
+               (x->is_negative == y->is_negative || x->of.magnitude == 0);
+    }
+    if (x->kind == y->kind && is_same_bytes(x, y)) {
+        return true;
+    }
+    double p = gcmp_jv_number(a, at_a);
+    double q = gcmp_jv_number(b, at_b);
+    return is_exact(x) && is_exact(y) && (p == q || (p != p && q != q));
+}
+
+/* Compare two values without what is in them. */
+static bool is_same_node(const struct gcmp_jv_text *a, uint32_t at_a, const struct gcmp_jv_text *b,
+                         uint32_t at_b) {
+    const struct gcmp_jv *x = &a->values[at_a];
+    const struct gcmp_jv *y = &b->values[at_b];
+    if (is_number(x) && is_number(y)) {
+        return is_same_number(a, at_a, b, at_b);
+    }
+    if (x->kind != y->kind) {
+        return false;
+    }
+    if (x->kind == GCMP_JV_STRING) {
+        return is_same_bytes(x, y);
+    }
+    return x->kind < GCMP_JV_ARRAY || x->count == y->count;
+}
+
+/* The value in object `b` under the key at `key_a`. `guess`: where it stands if the keys have the
+ * same order. */
+static uint32_t counterpart(const struct gcmp_jv_text *a, uint32_t key_a,
+                            const struct gcmp_jv_text *b, uint32_t object_b, uint32_t guess) {
+    if (guess < b->values[object_b].next && is_same_bytes(&a->values[key_a], &b->values[guess])) {
+        return guess + 1;
+    }
+    if (b->values[object_b].count > MAX_UNORDERED) {
+        return GCMP_JV_ABSENT;
+    }
+    return gcmp_jv_get(b, object_b, a->values[key_a].of.text);
+}
+
+/* A walk through two trees at once, without recursion: depth is bounded by the reader. */
+struct level {
+    uint32_t a, b;       /* the containers */
+    uint32_t at_a, at_b; /* next item or key */
+    uint32_t left, index;
+};
+
+struct walk {
+    const struct gcmp_jv_text *a, *b;
+    struct level levels[GCMP_JV_MAX_DEPTH + 1];
+    unsigned depth;
+};
+
+static void enter(struct walk *walk, uint32_t a, uint32_t b) {
+    struct level *level = &walk->levels[walk->depth++];
+    *level = (struct level){a, b, a + 1, b + 1, walk->a->values[a].count, 0};
+}
+
+/* Go to the next pair of values; false where the walk is over. *b is absent where the other object
+ * has no such key. */
+static bool step(struct walk *walk, uint32_t *a, uint32_t *b) {
+    while (walk->depth > 0 && walk->levels[walk->depth - 1].left == 0) {
+        walk->depth--;
+    }
+    if (walk->depth == 0) {
+        return false;
+    }
+    struct level *level = &walk->levels[walk->depth - 1];
+    bool is_object = walk->a->values[level->a].kind == GCMP_JV_OBJECT;
+    *a = level->at_a + is_object;
+    *b =
+        is_object ? counterpart(walk->a, level->at_a, walk->b, level->b, level->at_b) : level->at_b;
+    level->at_a = gcmp_jv_next(walk->a, *a);
+    if (*b != GCMP_JV_ABSENT) {
+        level->at_b = gcmp_jv_next(walk->b, *b);
+    }
+    level->left--;
+    level->index++;
+    return true;
+}
+
+/* Walk until two values differ. True where all are equal; else the walk stands behind them. */
+static bool walk_equal(struct walk *walk, uint32_t *a, uint32_t *b) {
+    do {
+        if (*b == GCMP_JV_ABSENT || !is_same_node(walk->a, *a, walk->b, *b)) {
+            return false;
+        }
+        if (walk->a->values[*a].kind >= GCMP_JV_ARRAY) {
+            enter(walk, *a, *b);
+        }
+    } while (step(walk, a, b));
+    return true;
+}
+
+bool gcmp_jv_equal(const struct gcmp_jv_text *a, uint32_t at_a, const struct gcmp_jv_text *b,
+                   uint32_t at_b) {
+    if (at_a == GCMP_JV_ABSENT || at_b == GCMP_JV_ABSENT) {
+        return at_a == at_b;
+    }
+    struct walk walk = {.a = a, .b = b, .depth = 0};
+    return walk_equal(&walk, &at_a, &at_b);
+}
+
+static void show(const struct gcmp_jv_text *text, uint32_t at, char *out, size_t capacity) {
+    static const char *const words[] = {
+        [GCMP_JV_NULL] = "null", [GCMP_JV_FALSE] = "false", [GCMP_JV_TRUE] = "true"};
+    if (at == GCMP_JV_ABSENT) {
+        snprintf(out, capacity, "nothing");
+        return;
+    }
+    const struct gcmp_jv *value = &text->values[at];
+    switch ((enum gcmp_jv_kind)value->kind) {
+    case GCMP_JV_INTEGER:
+        snprintf(out, capacity, "%s%llu", value->is_negative ? "-" : "",
+                 (unsigned long long)value->of.magnitude);
+        break;
+    case GCMP_JV_REAL:
+    case GCMP_JV_STRING:
+        snprintf(out, capacity, "%.*s", value->count > 70 ? 70 : (int)value->count, value->of.text);
+        break;
+    case GCMP_JV_ARRAY:
+        snprintf(out, capacity, "%u items", value->count);
+        break;
+    case GCMP_JV_OBJECT:
+        snprintf(out, capacity, "%u members", value->count);
+        break;
+    default:
+        snprintf(out, capacity, "%s", words[value->kind]);
+    }
+}
+
+/* Write where the walk stands. */
+static void write_path(const struct walk *walk, char *out, size_t capacity) {
+    size_t used = 0;
+    out[0] = '\0';
+    for (unsigned i = 0; i < walk->depth && used + 1 < capacity; i++) {
+        const struct level *level = &walk->levels[i];
+        int wrote;
+        if (walk->a->values[level->a].kind == GCMP_JV_ARRAY) {
+            wrote = snprintf(out + used, capacity - used, "[%u]", level->index - 1);
+        } else {
+            uint32_t key = gcmp_jv_first(level->a);
+            for (uint32_t k = 1; k < level->index; k++) {
+                key = gcmp_jv_next(walk->a, key + 1);
+            }
+            wrote = snprintf(out + used, capacity - used, ".%.60s", walk->a->values[key].of.text);
+        }
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
+void gcmp_jv_differ(const struct gcmp_jv_text *a, uint32_t at_a, const struct gcmp_jv_text *b,
+                    uint32_t at_b, struct gcmp_jv_difference *out) {
+    struct walk walk = {.a = a, .b = b, .depth = 0};
+    out->path[0] = '\0';
+    if (at_a != GCMP_JV_ABSENT && at_b != GCMP_JV_ABSENT) {
+        (void)walk_equal(&walk, &at_a, &at_b);
+        write_path(&walk, out->path, sizeof out->path);
+    }
+    show(a, at_a, out->a, sizeof out->a);
+    show(b, at_b, out->b, sizeof out->b);
+}
