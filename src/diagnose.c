@@ -163,6 +163,7 @@ static enum gradcmp_status search_order(struct diagnosis *work, struct gcmp_sear
         GCMP_TRY_OUT(gcmp_search_claim(&searches[i], scene, error));
     }
 out:
+    scene->probes = NULL;
     gcmp_probes_free(&samples);
     gcmp_probes_free(&wholes);
     return status;
