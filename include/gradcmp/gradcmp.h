@@ -658,6 +658,41 @@ GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_trace(const char *a, const char *b, const struct gradcmp_trace_options *options,
               struct gradcmp_evidence **out, struct gradcmp_error *error);
 
+/* A YAML file of options: one mapping of names to values or lists of values. */
+struct gradcmp_config;
+
+/* What a value is. A number in quotes is text. */
+enum gradcmp_config_kind {
+    GRADCMP_CONFIG_TEXT = 1,
+    GRADCMP_CONFIG_NUMBER,
+    GRADCMP_CONFIG_BOOL, /* value is "true" or "false" however the file spells it */
+    GRADCMP_CONFIG_NULL
+};
+
+/* One name and value; the items of a list follow one another under the same name. */
+struct gradcmp_config_entry {
+    const char *name;
+    const char *value; /* as written, without quotes; "" for NULL */
+    enum gradcmp_config_kind kind;
+    int is_item;   /* nonzero: of a list */
+    uint64_t line; /* of the value, from 1 */
+};
+
+/* Read such a file, of at most 16 MiB. What the names and values mean is the caller's affair; a
+ * name that stands twice, a mapping or list within a list, and what is no mapping of texts are
+ * CORRUPT, with "line N: ..." in the message. IO where it cannot be read. On success *out is owned
+ * by the caller (gradcmp_config_free); *out is NULL after every failure. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_config_open(const char *path, struct gradcmp_config **out, struct gradcmp_error *error);
+
+/* Free a configuration; NULL is allowed. */
+GRADCMP_API void gradcmp_config_free(struct gradcmp_config *config);
+
+/* Walk the entries, in the order of the file. An index out of range gives a zeroed entry. */
+GRADCMP_API size_t gradcmp_config_count(const struct gradcmp_config *config);
+GRADCMP_API void gradcmp_config_entry(const struct gradcmp_config *config, size_t index,
+                                      struct gradcmp_config_entry *out);
+
 #ifdef __cplusplus
 }
 #endif

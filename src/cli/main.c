@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/config.h"
+#include "cli/generate.h"
 #include "cli/help.h"
 #include "cli/interrupt.h"
 #include "cli/message.h"
@@ -52,11 +54,25 @@ static bool check_first_operand(const struct cli_settings *settings) {
     return false;
 }
 
-static int run(const struct cli_command *command, int argc, char **argv, bool is_named) {
+static int run(const struct cli_command *command, struct cli_arguments arguments, bool is_named);
+
+/* Run with the options of a file before those of the command line. */
+static int run_configured(const char *path, const struct cli_command *command,
+                          struct cli_arguments arguments, bool is_named) {
+    arguments.is_configured = true;
+    struct cli_arguments all = arguments;
+    int status =
+        cli_config_read(path, command, &all) ? run(command, all, is_named) : CLI_EXIT_TROUBLE;
+    cli_config_release(&all);
+    return status;
+}
+
+static int run(const struct cli_command *command, struct cli_arguments arguments, bool is_named) {
     struct cli_settings settings = {.options = GRADCMP_OPTIONS_INIT,
-                                    .sweep = GRADCMP_SWEEP_OPTIONS_INIT};
+                                    .sweep = GRADCMP_SWEEP_OPTIONS_INIT,
+                                    .configured = arguments.owned};
     /* Room for all arguments in each: operands, and the three lists. */
-    size_t room = (size_t)argc + 1;
+    size_t room = (size_t)arguments.argc + 1;
     settings.operands = calloc(4 * room, sizeof *settings.operands);
     int status = CLI_EXIT_TROUBLE;
     if (settings.operands != NULL) {
@@ -66,12 +82,14 @@ static int run(const struct cli_command *command, int argc, char **argv, bool is
     }
     if (settings.operands == NULL) {
         cli_complain("out of memory");
-    } else if (!cli_parse(command, argc, argv, &settings)) {
+    } else if (!cli_parse(command, arguments.argc, arguments.argv, &settings)) {
         status = CLI_EXIT_TROUBLE;
     } else if (settings.help) {
         status = cli_print_help(command, settings.help > 1);
     } else if (settings.version) {
         status = cli_print_version();
+    } else if (settings.config != NULL && !arguments.is_configured) {
+        status = run_configured(settings.config, command, arguments, is_named);
     } else if (is_named || check_first_operand(&settings)) {
         status = command->run(&settings);
     }
@@ -85,9 +103,11 @@ int main(int argc, char **argv) {
     }
     cli_interrupt_not_by_writes();
     setlocale(LC_CTYPE, ""); /* which characters can be shown; numbers stay as in the C locale */
-    const struct cli_command *command = argc > 1 ? cli_command_find(argv[1]) : NULL;
-    if (command != NULL) {
-        return run(command, argc - 2, argv + 2, true);
+    if (argc == 3 && strcmp(argv[1], "--generate") == 0) { /* for the build; see generate.h */
+        return cli_generate(argv[2]);
     }
-    return run(&cli_commands[0], argc > 0 ? argc - 1 : 0, argc > 0 ? argv + 1 : argv, false);
+    const struct cli_command *command = argc > 1 ? cli_command_find(argv[1]) : NULL;
+    int skipped = command != NULL ? 2 : argc > 0 ? 1 : 0;
+    struct cli_arguments arguments = {.argc = argc - skipped, .argv = argv + skipped};
+    return run(command != NULL ? command : cli_commands, arguments, command != NULL);
 }

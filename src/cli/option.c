@@ -157,7 +157,11 @@ const struct cli_option cli_options[] = {
      "Leave out what is damaged or cannot be compared, and judge the rest."},
     {"help", 'h', CLI_FLAG, CLI_ALL | CLI_METRICS | CLI_LINT | CLI_TRACE, FIELD(help), 1,
      NO_ARGUMENT, "this text", "Print a short help and exit."},
-    {"help-all", 0, CLI_FLAG, CLI_ALL, FIELD(help), 2, NO_ARGUMENT, "all options in full",
+    {"config", 0, CLI_TEXT, ~0U, FIELD(config), 0, "FILE", NULL, "options from a file",
+     "Take options from this YAML file, each under its long name without dashes (max-bound: 0.1, "
+     "strict: true, tolerance: [a list]). The command line wins; options of other commands are "
+     "left out."},
+    {"help-all", 0, CLI_FLAG, ~0U, FIELD(help), 2, NO_ARGUMENT, "all options in full",
      "Print all options, each with a sentence, and exit."},
     {"version", 'V', CLI_FLAG, CLI_ALL | CLI_METRICS | CLI_LINT | CLI_TRACE, FIELD(version), 1,
      NO_ARGUMENT, "version, features", "Print the version and what this build can do, and exit."},

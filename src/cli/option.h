@@ -46,4 +46,12 @@ extern const struct cli_option cli_options[];
 bool cli_parse(const struct cli_command *command, int argc, char *const *argv,
                struct cli_settings *settings);
 
+/* Convert an argument into the option's field of *settings; false where it is no such thing. A
+ * CLI_LIST must have room for one more. */
+bool cli_option_store(const struct cli_option *option, const char *text,
+                      struct cli_settings *settings);
+
+/* Print, into `out`, what the option expects: "a number above 0", "auto, always or never". */
+void cli_option_expects(const struct cli_option *option, char *out, size_t capacity);
+
 #endif

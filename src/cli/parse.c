@@ -176,7 +176,12 @@ static bool store(const struct cli_option *option, const char *text, void *field
     return false;
 }
 
-static void refuse_argument(const struct cli_option *option, const char *text) {
+bool cli_option_store(const struct cli_option *option, const char *text,
+                      struct cli_settings *settings) {
+    return store(option, text, (char *)settings + option->offset);
+}
+
+void cli_option_expects(const struct cli_option *option, char *out, size_t capacity) {
     static const char *const wanted[] = {[CLI_FLAG] = "nothing",
                                          [CLI_TEXT] = "a text that is not empty",
                                          [CLI_LIST] = "a text that is not empty",
@@ -188,16 +193,21 @@ static void refuse_argument(const struct cli_option *option, const char *text) {
                                          [CLI_SIZE] = "a size such as 4MiB or 1GiB",
                                          [CLI_DTYPE] = "bf16, fp16, fp32, fp64 or fp8",
                                          [CLI_DEVICE] = "auto, cpu, cuda or cuda:N"};
-    char choices[80] = "";
-    size_t at = 0;
-    bool is_choice = option->argument == CLI_CHOICE;
-    for (size_t i = 0; is_choice && at < sizeof choices && option->choices[i] != NULL; i++) {
-        const char *before = i == 0 ? "" : option->choices[i + 1] == NULL ? " or " : ", ";
-        at +=
-            (size_t)snprintf(choices + at, sizeof choices - at, "%s%s", before, option->choices[i]);
+    if (option->argument != CLI_CHOICE) {
+        snprintf(out, capacity, "%s", wanted[option->argument]);
+        return;
     }
-    cli_complain("--%s: expected %s, found \"%s\"", option->name,
-                 is_choice ? choices : wanted[option->argument], text);
+    size_t at = 0;
+    for (size_t i = 0; at < capacity && option->choices[i] != NULL; i++) {
+        const char *before = i == 0 ? "" : option->choices[i + 1] == NULL ? " or " : ", ";
+        at += (size_t)snprintf(out + at, capacity - at, "%s%s", before, option->choices[i]);
+    }
+}
+
+static void refuse_argument(const struct cli_option *option, const char *text) {
+    char wanted[80];
+    cli_option_expects(option, wanted, sizeof wanted);
+    cli_complain("--%s: expected %s, found \"%s\"", option->name, wanted, text);
 }
 
 /* What a wrapper sets and its user overrides: the last one holds. */
@@ -233,7 +243,7 @@ static bool take(struct parser *parser, const struct cli_option *option, const c
     if (!check_repeated(parser, option, text)) {
         return false;
     }
-    if (!store(option, text, (char *)parser->settings + option->offset)) {
+    if (!cli_option_store(option, text, parser->settings)) {
         refuse_argument(option, text);
         return false;
     }
@@ -326,6 +336,9 @@ bool cli_parse(const struct cli_command *command, int argc, char *const *argv,
                struct cli_settings *settings) {
     struct parser parser = {.command = command, .argv = argv, .settings = settings};
     while (parser.next < argc && !settings->help && !settings->version) {
+        if (parser.next == settings->configured) {
+            parser.taken_count = 0; /* what a file says may be said otherwise here */
+        }
         const char *text = argv[parser.next++];
         bool is_fine = true;
         if (strcmp(text, "--") == 0) {

@@ -41,6 +41,9 @@ struct cli_settings {
     int annotations;                     /* nonzero: GitHub's, on standard error */
     int lenient;                         /* of trace */
 
+    const char *config; /* file of more options; NULL: none */
+    int configured;     /* how many of the arguments come from that file */
+
     const char **operands; /* into argv */
     size_t operand_count;
 };

@@ -26,6 +26,9 @@ use() {
 cmake --install "$build" --prefix "$work/usr" >/dev/null
 libdir=$(dirname "$(find "$work/usr" -name libgradcmp.a)")
 use "installed program" "$work/usr/bin/gradcmp"
+for file in man/man1/gradcmp.1 bash-completion/completions/gradcmp zsh/site-functions/_gradcmp fish/vendor_completions.d/gradcmp.fish; do
+    [ -s "$work/usr/share/$file" ] || { echo "not installed: share/$file"; exit 1; }
+done
 
 DESTDIR=$work/dest cmake --install "$build" --prefix /opt/gradcmp >/dev/null
 use "program below DESTDIR" "$work/dest/opt/gradcmp/bin/gradcmp"
