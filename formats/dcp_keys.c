@@ -20,6 +20,10 @@ static const char *const known_states[] = {
     "main_grad", "grad_avg",   "exp_inf",        "exp_avg_diff",
 };
 
+/* Those of them that nobody calls a module or a parameter. */
+static const char *const clear_states[] = {"exp_avg",         "exp_avg_sq", "max_exp_avg_sq",
+                                           "momentum_buffer", "main_grad",  "fp32_param"};
+
 /* Copies of the weights in the optimizer, whatever they are called. */
 static const char *const master_states[] = {"fp32_param", "param", "fp32", "master_param"};
 
@@ -46,6 +50,15 @@ static bool is_known_state(const char *text, size_t bytes) {
     return find_word(known_states, COUNT_OF(known_states), text, bytes) != NULL;
 }
 
+bool gcmp_dcp_is_clear_state(const char *text, size_t bytes) {
+    return find_word(clear_states, COUNT_OF(clear_states), text, bytes) != NULL;
+}
+
+/* How surely a word means a state. */
+static int rank_state(const char *text, size_t bytes) {
+    return gcmp_dcp_is_clear_state(text, bytes) ? 2 : is_known_state(text, bytes) ? 1 : 0;
+}
+
 /* The name under which a state is listed. NULL without memory. */
 static const char *state_name(struct gcmp_arena *arena, const char *text, size_t bytes) {
     if (find_word(master_states, COUNT_OF(master_states), text, bytes) != NULL) {
@@ -63,22 +76,25 @@ static bool set_state(struct gcmp_arena *arena, const char *name, size_t name_by
     return out->name != NULL && out->state != NULL;
 }
 
-/* Take "<name>.<state>" or "<state>.<name>" apart: by what is a known state, else by the style. */
+/* Take "<name>.<state>" or "<state>.<name>" apart: by which end means a state more surely, else by
+ * the style. A name may end with a dot; it is then no state. */
 static bool parse_state(struct gcmp_arena *arena, const char *text, enum gcmp_dcp_style style,
                         struct gcmp_dcp_key *out) {
     const char *first_dot = strchr(text, '.'), *last_dot = strrchr(text, '.');
-    if (first_dot == NULL || first_dot == text || last_dot[1] == '\0') {
+    if (first_dot == NULL || first_dot == text) {
         return true; /* no pair of name and state: listed only */
     }
-    bool first_known = is_known_state(text, (size_t)(first_dot - text));
-    bool last_known = is_known_state(last_dot + 1, strlen(last_dot + 1));
-    bool state_first = first_known != last_known ? first_known : style == GCMP_DCP_MEGATRON;
+    size_t first_bytes = (size_t)(first_dot - text), last_bytes = strlen(last_dot + 1);
+    int first_rank = rank_state(text, first_bytes),
+        last_rank = rank_state(last_dot + 1, last_bytes);
+    bool state_first =
+        first_rank != last_rank ? first_rank > last_rank : style == GCMP_DCP_MEGATRON;
     if (state_first) {
-        return set_state(arena, first_dot + 1, strlen(first_dot + 1), text,
-                         (size_t)(first_dot - text), out);
+        return first_dot[1] == '\0' ||
+               set_state(arena, first_dot + 1, strlen(first_dot + 1), text, first_bytes, out);
     }
-    return set_state(arena, text, (size_t)(last_dot - text), last_dot + 1, strlen(last_dot + 1),
-                     out);
+    return last_bytes == 0 ||
+           set_state(arena, text, (size_t)(last_dot - text), last_dot + 1, last_bytes, out);
 }
 
 /* Skip a prefix; NULL when the text does not start with it. */

@@ -25,6 +25,9 @@ enum gcmp_dcp_style {
     GCMP_DCP_MEGATRON /* optimizer.state.<state>.<name> */
 };
 
+/* True for the word of a state that nobody calls a module or a parameter. */
+bool gcmp_dcp_is_clear_state(const char *text, size_t bytes);
+
 /* Take a key apart. `path` is the writer's own path to the value (planner_data: a tuple of text and
  * integers) or NULL; `style` decides where the key alone does not. New text goes into `arena`.
  * False without memory. */

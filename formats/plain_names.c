@@ -8,9 +8,6 @@
 #include "base/dir.h"
 #include "formats/dcp_names.h"
 
-/* Words that mean a state wherever they begin or end a name: nobody calls a module so. */
-static const char *const clear_words[] = {"exp_avg",         "exp_avg_sq", "max_exp_avg_sq",
-                                          "momentum_buffer", "main_grad",  "fp32_param"};
 /* Words that mean a state behind "optimizer.". */
 static const char *const optimizer_words[] = {"step", "param",        "fp32",
                                               "sum",  "master_param", "square_avg"};
@@ -31,11 +28,19 @@ static bool is_among(const char *const *words, size_t count, const char *text, s
     return false;
 }
 
-/* True where the first or the last of several words is one of the list. */
-static bool has_word(const char *const *words, size_t count, const char *text) {
+/* True where the first or the last of several words means a state wherever it begins or ends a
+ * name, or in an optimizer. */
+static bool has_state(const char *text, bool in_optimizer) {
     const char *last = strrchr(text, '.');
-    return last != NULL && (is_among(words, count, text, strcspn(text, ".")) ||
-                            is_among(words, count, last + 1, strlen(last + 1)));
+    if (last == NULL) {
+        return false;
+    }
+    size_t first_bytes = strcspn(text, "."), last_bytes = strlen(last + 1);
+    return gcmp_dcp_is_clear_state(text, first_bytes) ||
+           gcmp_dcp_is_clear_state(last + 1, last_bytes) ||
+           (in_optimizer &&
+            (is_among(optimizer_words, COUNT_OF(optimizer_words), text, first_bytes) ||
+             is_among(optimizer_words, COUNT_OF(optimizer_words), last + 1, last_bytes)));
 }
 
 /* What is behind the prefix of an optimizer's name; NULL where there is none. */
@@ -56,8 +61,7 @@ static const char *canonical_form(struct gcmp_arena *arena, const char *text) {
     bool in_optimizer = rest != NULL;
     const char *states = in_optimizer ? rest : text;
     states += strncmp(states, "state.", 6) == 0 ? 6 : 0;
-    if (has_word(clear_words, COUNT_OF(clear_words), states) ||
-        (in_optimizer && has_word(optimizer_words, COUNT_OF(optimizer_words), states))) {
+    if (has_state(states, in_optimizer)) {
         return gcmp_arena_format(arena, "optimizer.state.%s", states);
     }
     size_t first = strcspn(text, ".");

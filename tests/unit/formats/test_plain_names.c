@@ -45,6 +45,22 @@ static void test_parse__other_states(void **state) {
     check_name("main_grad.w.x", GCMP_DCP_TORCH, GCMP_DCP_STATE, "w.x", "main_grad");
 }
 
+/* A parameter may be called like a weak word, and no state may swallow it: its gradient would not
+ * be compared. */
+static void test_parse__names_that_end_like_a_state_or_with_a_dot(void **state) {
+    (void)state;
+    for (int style = GCMP_DCP_TORCH; style <= GCMP_DCP_MEGATRON; style++) {
+        enum gcmp_dcp_style as = (enum gcmp_dcp_style)style;
+        check_name("optimizer.state.exp_avg.a.step", as, GCMP_DCP_STATE, "a.step", "exp_avg");
+        check_name("exp_avg.a.sum", as, GCMP_DCP_STATE, "a.sum", "exp_avg");
+        check_name("exp_avg_sq/param", as, GCMP_DCP_STATE, "param", "exp_avg_sq");
+        check_name("optimizer.sum.w.exp_avg", as, GCMP_DCP_STATE, "sum.w", "exp_avg");
+        check_name("optimizer.state.exp_avg.a.", as, GCMP_DCP_STATE, "a.", "exp_avg");
+        check_name("exp_avg...", as, GCMP_DCP_STATE, "..", "exp_avg");
+        check_name("optimizer.state.exp_avg.", as, GCMP_DCP_OTHER, "optimizer.state.exp_avg.", "-");
+    }
+}
+
 /* A word that may well be a module's is a weight without "optimizer." in front. */
 static void test_parse__weights_and_others(void **state) {
     (void)state;
@@ -62,6 +78,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse__states_are_told_wherever_they_stand),
         cmocka_unit_test(test_parse__other_states),
+        cmocka_unit_test(test_parse__names_that_end_like_a_state_or_with_a_dot),
         cmocka_unit_test(test_parse__weights_and_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
