@@ -2,6 +2,7 @@
  * in dcp_keys.c. */
 #include "formats/plain_names.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 /* Words that mean a state behind "optimizer.". */
 static const char *const optimizer_words[] = {"step", "param",        "fp32",
                                               "sum",  "master_param", "square_avg"};
-/* Words for a gradient in front of a name. */
+/* Words for a gradient in front of a name or behind it ("x.weight.grad"). */
 static const char *const gradient_words[] = {"grad", "grads", "gradient", "gradients"};
 
 static const char *const optimizer_prefixes[] = {"optimizer.", "optim.", "opt.",
@@ -67,6 +68,11 @@ static const char *canonical_form(struct gcmp_arena *arena, const char *text) {
     size_t first = strcspn(text, ".");
     if (text[first] == '.' && is_among(gradient_words, COUNT_OF(gradient_words), text, first)) {
         return gcmp_arena_format(arena, "optimizer.state.main_grad%s", text + first);
+    }
+    const char *last = strrchr(text, '.');
+    if (last != NULL && last != text && last - text <= INT_MAX &&
+        is_among(gradient_words, COUNT_OF(gradient_words), last + 1, strlen(last + 1))) {
+        return gcmp_arena_format(arena, "optimizer.state.main_grad.%.*s", (int)(last - text), text);
     }
     return text;
 }

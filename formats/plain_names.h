@@ -7,8 +7,8 @@
 #include "formats/dcp_keys.h"
 
 /* Take a name apart as gcmp_dcp_parse_key does, and also "exp_avg.<name>", "<name>.exp_avg",
- * "optimizer.exp_avg.<name>" and gradients ("grad.<name>"). '/' separates words like '.', and
- * becomes '.' in the parameter's name. False without memory. */
+ * "optimizer.exp_avg.<name>" and gradients ("grad.<name>", "<name>.grad"). '/' separates words like
+ * '.', and becomes '.' in the parameter's name. False without memory. */
 bool gcmp_plain_parse_name(struct gcmp_arena *arena, const char *name, enum gcmp_dcp_style style,
                            struct gcmp_dcp_key *out);
 

@@ -42,6 +42,8 @@ static void test_parse__other_states(void **state) {
     check_name("optimizer.step.w.x", GCMP_DCP_TORCH, GCMP_DCP_STATE, "w.x", "step");
     check_name("grads.w.x", GCMP_DCP_TORCH, GCMP_DCP_STATE, "w.x", "main_grad");
     check_name("gradients/w/x", GCMP_DCP_TORCH, GCMP_DCP_STATE, "w.x", "main_grad");
+    check_name("w.x.grad", GCMP_DCP_TORCH, GCMP_DCP_STATE, "w.x", "main_grad");
+    check_name("w/x/gradient", GCMP_DCP_MEGATRON, GCMP_DCP_STATE, "w.x", "main_grad");
     check_name("main_grad.w.x", GCMP_DCP_TORCH, GCMP_DCP_STATE, "w.x", "main_grad");
 }
 
