@@ -6,6 +6,7 @@
 
 #include "base/dtype.h"
 #include "base/map.h"
+#include "formats/quantised.h"
 
 /* One integer id of the optimizer's state. */
 struct id {
@@ -265,6 +266,7 @@ enum gradcmp_status gcmp_dcp_assign_names(struct gradcmp_catalogue *catalogue,
     GCMP_TRY_OUT(assign_ids(&naming));
     name_layout(catalogue, keys);
     write_names(&naming);
+    status = gcmp_note_quantised(catalogue, error);
 out:
     gcmp_map_free(&naming.optimizer_names);
     gcmp_map_free(&naming.model_names);

@@ -13,6 +13,7 @@
 #include "comparison.h"
 #include "diagnose.h"
 #include "fit.h"
+#include "formats/quantised.h"
 #include "numbering.h"
 #include "previous.h"
 
@@ -183,6 +184,24 @@ static bool are_one(const struct gradcmp_checkpoint *a, const struct gradcmp_che
             stat_a.st_dev == stat_b.st_dev && stat_a.st_ino == stat_b.st_ino);
 }
 
+/* Codes of quantised weights are no values, and what is left out of "param" must not look equal. */
+static enum gradcmp_status check_quantised(const struct gcmp_comparison *comparison,
+                                           const struct gradcmp_checkpoint *checkpoint,
+                                           struct gradcmp_error *error) {
+    const char *key = NULL;
+    if (strcmp(comparison->report->state, "param") == 0) {
+        GCMP_TRY(gcmp_find_quantised(&checkpoint->catalogue, &key, error));
+    }
+    if (key != NULL) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
+                     "\"%.160s\" is a quantised weight, with scales beside it: expected weights "
+                     "in float64, float32, float16 or bfloat16; dequantise them, or compare "
+                     "another state (--state)",
+                     key);
+    }
+    return GRADCMP_OK;
+}
+
 /* The same directory on both sides, or different steps, make a comparison that proves nothing. */
 static enum gradcmp_status check_comparable(const struct gcmp_comparison *comparison,
                                             const struct gcmp_participant *candidate,
@@ -199,7 +218,7 @@ static enum gradcmp_status check_comparable(const struct gcmp_comparison *compar
                      "iteration %lld, the baseline is at iteration %lld (--allow-iterations)",
                      (long long)step_b, (long long)step_a);
     }
-    return GRADCMP_OK;
+    return check_quantised(comparison, b, error);
 }
 
 /* Fill the bound's numbers. A square has twice the relative error of its root. */
@@ -397,6 +416,7 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
     report->baseline_path = comparison->baseline.checkpoint->path;
     open_candidates(comparison, candidates);
     report->state = choose_state(comparison);
+    GCMP_TRY(check_quantised(comparison, comparison->baseline.checkpoint, error));
     GCMP_TRY(gcmp_name_numbers(comparison, error));
     GCMP_TRY(gcmp_checkpoint_model(comparison->baseline.checkpoint, report->state,
                                    &comparison->baseline.model, error));

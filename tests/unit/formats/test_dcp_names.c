@@ -3,6 +3,7 @@
 
 #include "base/catalogue.h"
 #include "formats/dcp_names.h"
+#include "formats/quantised.h"
 
 /* A catalogue made of keys: shape and type of each are given. */
 struct item {
@@ -226,6 +227,50 @@ static void test_assign__layout_from_keys_where_nothing_says_it(void **state) {
     naming_free(naming);
 }
 
+static void expect_quantised(const struct item *items, size_t count, const char *key) {
+    struct naming_case *naming = assign(items, count, GCMP_DCP_TORCH);
+    assert_int_equal(naming->status, GRADCMP_OK);
+    const char *found;
+    assert_int_equal(gcmp_find_quantised(&naming->catalogue, &found, NULL), GRADCMP_OK);
+    assert_int_equal(naming->catalogue.note_count, key == NULL ? 0 : 1);
+    if (key == NULL) {
+        assert_null(found);
+    } else {
+        assert_non_null(found);
+        assert_string_equal(found, key);
+    }
+    naming_free(naming);
+}
+
+static void test_assign__codes_with_scales_are_quantised_weights(void **state) {
+    (void)state;
+    static const struct item pairs[][2] = {
+        {{"e.down_proj_blocks", 2, {4, 16}, GRADCMP_DTYPE_UINT8},
+         {"e.down_proj_scales", 1, {4}, GRADCMP_DTYPE_UINT8}},
+        {{"a.weight", 2, {4, 4}, GRADCMP_DTYPE_FLOAT8_E4M3FN},
+         {"a.weight_scale_inv", 2, {1, 1}, F32}},
+        {{"a.weight", 2, {4, 4}, GRADCMP_DTYPE_INT8}, {"a.weight_scale", 1, {4}, F32}},
+        {{"a.weight", 2, {4, 4}, BYTES}, {"a.weight_scale", 1, {4}, F32}},
+        {{"a.weight_packed", 2, {4, 1}, GRADCMP_DTYPE_INT32}, {"a.weight_scale", 1, {4}, F32}},
+        {{"a.qweight", 2, {4, 1}, GRADCMP_DTYPE_INT32}, {"a.scales", 1, {4}, F32}},
+        {{"a.weight", 2, {4, 4}, GRADCMP_DTYPE_INT8}, {"a.SCB", 1, {4}, F32}},
+        {{"a.weight", 2, {4, 1}, GRADCMP_DTYPE_UINT8}, {"a.weight.absmax", 1, {4}, F32}},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        expect_quantised(pairs[i], 2, pairs[i][0].key);
+        expect_quantised(pairs[i], 1, NULL);
+    }
+}
+
+static void test_assign__a_scale_beside_a_weight_of_numbers_is_a_parameter(void **state) {
+    (void)state;
+    static const struct item items[] = {
+        {"a.weight", 2, {4, 4}, F32},
+        {"a.weight_scale", 1, {4}, F32},
+    };
+    expect_quantised(items, 2, NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_assign__model_prefix_goes_where_the_optimizer_lacks_it),
@@ -237,6 +282,8 @@ int main(void) {
         cmocka_unit_test(test_assign__digits_that_a_weight_bears_are_no_id),
         cmocka_unit_test(test_assign__integers_and_objects_are_no_weights),
         cmocka_unit_test(test_assign__layout_from_keys_where_nothing_says_it),
+        cmocka_unit_test(test_assign__codes_with_scales_are_quantised_weights),
+        cmocka_unit_test(test_assign__a_scale_beside_a_weight_of_numbers_is_a_parameter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
