@@ -3,6 +3,7 @@
 #include "report/html_page.h"
 
 #include <nettle/sha2.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *gcmp_tone_class(enum gcmp_tone tone) {
@@ -101,8 +102,8 @@ void gcmp_html_close(struct gcmp_markup *html) {
 }
 
 void gcmp_html_word(struct gcmp_markup *html, enum gcmp_tone tone, const char *word) {
-    char names[16] = "word ";
-    strcat(names, gcmp_tone_class(tone));
+    char names[16];
+    snprintf(names, sizeof names, "word %s", gcmp_tone_class(tone));
     gcmp_markup_element(html, "span", word, "class", names, NULL);
 }
 

@@ -52,6 +52,7 @@ static bool merge_row(struct table *table) {
     table->row_count++;
     for (size_t i = 0; i < pairs; i++) {
         const struct gradcmp_parameter_report *next = peek(table, i);
+        /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): a parameter has a name */
         row->cells[i] = next != NULL && strcmp(next->name, least) == 0 ? next : NULL;
         table->next[i] += row->cells[i] != NULL;
         if (row->cells[i] != NULL &&
@@ -192,14 +193,20 @@ static const struct gcmp_html_column single_columns[] = {
 
 /* --- several candidates --- */
 
+/* All verdicts of a row: nine words of at most nine letters. */
+enum { VERDICTS_BYTES = 160 };
+
 /* The verdicts in a row, each once, for the filter. */
-static void add_verdicts(const struct table *table, const struct row *row, char out[160]) {
+static void add_verdicts(const struct table *table, const struct row *row,
+                         char out[VERDICTS_BYTES]) {
+    size_t at = 0;
     out[0] = '\0';
     for (int verdict = GRADCMP_VERDICT_SHAPE; verdict <= GRADCMP_VERDICT_PASS; verdict++) {
         for (size_t i = 0; i < table->report->pair_count; i++) {
             if (row->cells[i] != NULL && (int)row->cells[i]->verdict == verdict) {
-                strcat(out, out[0] == '\0' ? "" : " ");
-                strcat(out, gradcmp_verdict_name((enum gradcmp_verdict)verdict));
+                const char *name = gradcmp_verdict_name((enum gradcmp_verdict)verdict);
+                at += (size_t)snprintf(out + at, VERDICTS_BYTES - at, "%s%s", at == 0 ? "" : " ",
+                                       name);
                 break;
             }
         }
@@ -208,7 +215,7 @@ static void add_verdicts(const struct table *table, const struct row *row, char 
 
 static void add_several_row(struct gcmp_markup *html, const struct table *table,
                             const struct row *row) {
-    char verdicts[160];
+    char verdicts[VERDICTS_BYTES];
     add_verdicts(table, row, verdicts);
     gcmp_markup_open_line(html, "tr", "data-v", verdicts, NULL);
     add_layer(html, row->worst->layer);
