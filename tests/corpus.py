@@ -59,7 +59,6 @@ READER_OF_HOSTILE = {
     "hdf5": "hdf5",
     "zarr": "zarr",
     "deepspeed": "deepspeed",
-    "config": "map",
 }
 
 
@@ -691,7 +690,8 @@ class Hostile:
         self.program, self.folder, self.scratch = program, folder, scratch
 
     def check(self, item):
-        self.program.need(READER_OF_HOSTILE[item["kind"]])
+        if item["kind"] != "config":
+            self.program.need(READER_OF_HOSTILE[item["kind"]])
         top = item["path"].split("/")[0]
         place = tempfile.mkdtemp(dir=self.scratch)
         for side in ("a", "b"):
@@ -703,13 +703,21 @@ class Hostile:
             for side in ("a", "b"):
                 prepare(step, os.path.join(place, side, step["path"]))
         a, b = (os.path.join(place, side, item["path"]) for side in "ab")
-        runs = [self.program.run("ls", "--stats", "--json", "-", a, limited=True),
-                self.program.run("compare", "--threads", "2", a, b, limited=True)]
+        runs = (self.configured(a) if item["kind"] == "config" else
+                [self.program.run("ls", "--stats", "--json", "-", a, limited=True),
+                 self.program.run("compare", "--threads", "2", a, b, limited=True)])
         wrong = [text for run in runs for text in always(run)]
         wrong += getattr(self, item["expect"])(item, runs)
         if os.path.exists("gradcmp_was_tricked") or find(place, "gradcmp_was_tricked"):
             wrong.append("something in the file was executed")
         return wrong
+
+    def configured(self, path):
+        """A file that says how to compare: as each of the kinds that there are."""
+        pair = [os.path.join(self.folder, "..", "megatron", name) for name in ("s_base", "tp2dp2")]
+        return [self.program.run(*arguments, limited=True) for arguments in (
+            ("compare", "--map", path, *pair), ("compare", "--fit", path, *pair),
+            ("compare", "--config", path, *pair), ("sweep", "--plan", path, self.scratch))]
 
     def error(self, item, runs):
         wrong = []
