@@ -221,6 +221,10 @@ static enum gradcmp_status fill_roster(struct gcmp_roster *roster, const char *f
     } else {
         GCMP_TRY(gcmp_roster_find(roster, folder, error));
     }
+    if (roster->count == 0) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, roster->root, GRADCMP_NO_OFFSET,
+                     "no checkpoint here or below, a sweep compares at least two");
+    }
     GCMP_TRY(choose_baseline(roster, sweep_options->baseline, error));
     if (roster->count < 2) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, roster->root, GRADCMP_NO_OFFSET,

@@ -31,7 +31,7 @@ const struct cli_command cli_commands[] = {
      "  gradcmp check /scratch/run17/checkpoints\n",
      cli_run_check},
     {"extract", CLI_EXTRACT, "CHECKPOINT -o FILE",
-     "Write the unsharded tensors of CHECKPOINT to one safetensors FILE.\n"
+     "Write the unsharded tensors of CHECKPOINT to one safetensors or HDF5 FILE.\n"
      "Exit status: 0 written, 2 trouble.\n",
      "Example: the gradients alone, as binary32\n"
      "  gradcmp extract --state exp_avg --as float32 ckpt/tp4 -o grads.safetensors\n",

@@ -136,7 +136,9 @@ int cli_print_help(const struct cli_command *command, bool all) {
     if (command == cli_commands) {
         print_others();
     }
-    print_features("Formats:", "format");
+    if ((command->bits & (CLI_METRICS | CLI_TRACE)) == 0) { /* these read no checkpoints */
+        print_features("Formats:", "format");
+    }
     putchar('\n');
     if (all) {
         print_manual(command);

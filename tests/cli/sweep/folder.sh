@@ -16,5 +16,6 @@ rm -r runs/broken
 try sweep runs
 rm -r runs/bug_double_layer1
 try sweep -q runs
+try sweep runs/empty
 # JSON: one object a candidate, and what the sweep adds.
 gradcmp sweep --json - runs | sed -n '/"baseline_label"/,/"candidates"/p; /"label"/p'
