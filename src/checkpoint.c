@@ -254,8 +254,9 @@ enum gradcmp_status gcmp_checkpoint_model(struct gradcmp_checkpoint *checkpoint,
             gcmp_error_add_path(error, checkpoint->path);
             return status;
         }
+        entry->loaded = true;
     }
-    *out = &checkpoint->models[index].model;
+    *out = &entry->model;
     return GRADCMP_OK;
 }
 

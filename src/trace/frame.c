@@ -84,7 +84,7 @@ static enum gradcmp_status next_line(struct gcmp_framer *framer, struct gcmp_fra
                                      bool *done, struct gradcmp_error *error) {
     size_t looked = 0;
     for (;;) {
-        const char *from = framer->buffer + framer->begin;
+        const char *from = framer->buffer == NULL ? "" : framer->buffer + framer->begin;
         size_t held = framer->end - framer->begin;
         const char *newline = held > looked ? memchr(from + looked, '\n', held - looked) : NULL;
         bool more = true;
