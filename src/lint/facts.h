@@ -21,10 +21,11 @@ struct gcmp_lint_setting {
     const char *raw;  /* as written, where it depends on a variable that is not known; else NULL */
     bool is_switch;   /* an argument without a value, or a bool: `text` is "true" or "false" */
     bool is_unset;    /* known to be taken away again */
-    bool is_unresolved; /* the value is not known */
-    bool is_defaulted;  /* the default of ${X:-default} is taken */
-    unsigned times;     /* assigned in this source */
-    uint64_t line;      /* 0: none */
+    bool is_unresolved;  /* the value is not known */
+    bool is_defaulted;   /* the default of ${X:-default} is taken */
+    bool is_conditional; /* only a branch sets it */
+    unsigned times;      /* assigned in this source */
+    uint64_t line;       /* 0: none */
 };
 
 /* What a file turned out to be. */
@@ -54,6 +55,8 @@ struct gcmp_lint_source {
     uint64_t first_stray_line;
     const char *unknown_arguments; /* a word of the launch that is not known and may hold any */
     uint64_t unknown_line;
+    const char *conditional_argument; /* a word of the launch that may stand for others */
+    uint64_t conditional_line;
     const char **notes;
     size_t note_count;
 };

@@ -121,11 +121,22 @@ static enum gradcmp_status judge_writing(struct gcmp_lint_content *content,
         if (setting->times > 1) {
             GCMP_TRY(gcmp_lint_add(content, "GN01", finding, error));
         }
+        if (setting->is_conditional) {
+            GCMP_TRY(gcmp_lint_add(content, "GN06", finding, error));
+        }
         if (setting->is_unresolved || setting->is_defaulted) {
             finding.value = setting->raw;
             finding.severity = setting->is_unresolved ? GCMP_LINT_WARNING : GCMP_LINT_INFO;
             GCMP_TRY(gcmp_lint_add(content, "GN04", finding, error));
         }
+    }
+    if (source->conditional_argument != NULL) {
+        struct gcmp_lint_finding finding = {.subject = "arguments", .file = source->path};
+        finding.value = source->conditional_argument;
+        finding.line = source->conditional_line;
+        finding.text = "a branch of the script replaces arguments by it, so that others may be "
+                       "there in its place";
+        GCMP_TRY(gcmp_lint_add(content, "GN06", finding, error));
     }
     if (source->stray_lines > 0) {
         struct gcmp_lint_finding finding = {.subject = "line", .file = source->path};

@@ -404,6 +404,10 @@ const struct gcmp_lint_rule gcmp_lint_rules[] = {
     {"GN05", GCMP_LINT_GENERAL, 0, WARNING, "a setting", "one value in all sources",
      "the sources of one run say different things; the first one was taken",
      "name only the sources that belong to the run", "gradcmp", NULL},
+    {"GN06", GCMP_LINT_GENERAL, 0, WARNING, "a setting", "a value that is set in every case",
+     "a branch of the script (if, case, while, && or ||) sets it, and whether that branch runs is "
+     "known only when the run starts",
+     "set it outside of branches, or dump the environment of the running process", "gradcmp", NULL},
 
     {"MG01", GCMP_LINT_MEGATRON, ARG, ERROR, "deterministic_mode", "true",
      "the default is off, and only this flag makes Megatron-LM choose and check deterministic "

@@ -7,17 +7,23 @@
 #include "lint/facts.h"
 
 /* Values carry marks for what is not known: UNKNOWN raw UNKNOWN_END, and DEFAULT raw DEFAULT_TEXT
- * text DEFAULT_END for ${X:-text}. A script with such bytes is refused. */
+ * text DEFAULT_END for ${X:-text}. CONDITIONAL stands before each word that only a branch sets,
+ * REPLACED before a value where a branch may have taken another away. A script with such bytes is
+ * refused. */
 enum {
     GCMP_SHELL_UNKNOWN = 1,
     GCMP_SHELL_UNKNOWN_END = 2,
     GCMP_SHELL_DEFAULT = 3,
     GCMP_SHELL_DEFAULT_TEXT = 4,
-    GCMP_SHELL_DEFAULT_END = 5
+    GCMP_SHELL_DEFAULT_END = 5,
+    GCMP_SHELL_CONDITIONAL = 6,
+    GCMP_SHELL_REPLACED = 7
 };
 
 /* Limits: of expanded text in all, of words of one command, and of what contains what. */
 enum { GCMP_SHELL_MAX_BYTES = 32 << 20, GCMP_SHELL_MAX_WORDS = 200000, GCMP_SHELL_MAX_DEPTH = 8 };
+/* Of branches, and of calls of functions, within each other. */
+enum { GCMP_SHELL_MAX_FRAMES = 256, GCMP_SHELL_MAX_CALLS = 16 };
 
 struct gcmp_shell_variable {
     const char *name;
@@ -25,19 +31,36 @@ struct gcmp_shell_variable {
     uint64_t *lines;     /* where each stands */
     size_t count;
     bool is_set, is_array, is_exported;
-    unsigned times; /* assigned so far */
+    bool is_export_conditional; /* exported, or not, by a branch */
+    bool is_active;             /* a function ("NAME()") that is running */
+    uint64_t frame_serial;      /* of the branch that assigned it last */
+    unsigned times;             /* assigned so far */
     uint64_t line;
 };
 
 /* A word of a command: NAME=value, or (name NULL) a field. */
 struct gcmp_shell_word {
-    const char *name, *value; /* value: marked */
-    bool is_append;           /* NAME+=value */
+    const char *name, *value;         /* value: marked */
+    bool is_append;                   /* NAME+=value */
+    bool is_conditional, is_replaced; /* from a value with such a mark */
     uint64_t line;
 };
 
 struct gcmp_shell_words {
     struct gcmp_shell_word *items;
+    size_t count, capacity;
+};
+
+/* What contains the commands that are read; flow.h. */
+struct gcmp_shell_frame {
+    unsigned kind;
+    uint64_t serial;
+    size_t touch_count;
+};
+
+/* Variables as they were before. */
+struct gcmp_shell_touches {
+    struct gcmp_shell_touch *items;
     size_t count, capacity;
 };
 
@@ -51,6 +74,10 @@ struct gcmp_shell {
     size_t expanded_bytes;
     unsigned depth;
     bool exports_all; /* set -a */
+    struct gcmp_shell_frame frames[GCMP_SHELL_MAX_FRAMES];
+    size_t frame_count, frame_base; /* frames below the base belong to the caller */
+    uint64_t frame_serial;
+    struct gcmp_shell_touches touches, locals;
 };
 
 /* Where in a text the reading stands. */

@@ -66,7 +66,7 @@ static const char *strip(struct gcmp_shell *shell, const char *value, char from,
     bool is_left_out = false;
     size_t at = 0;
     for (const char *byte = value; out != NULL && *byte != '\0'; byte++) {
-        if (*byte >= GCMP_SHELL_UNKNOWN && *byte <= GCMP_SHELL_DEFAULT_END) {
+        if (*byte >= GCMP_SHELL_UNKNOWN && *byte <= GCMP_SHELL_REPLACED) {
             is_left_out = *byte == from || (is_left_out && *byte != to);
         } else if (!is_left_out) {
             out[at++] = *byte;
@@ -237,7 +237,9 @@ static enum gradcmp_status expand_braces(struct builder *builder, const char *st
     bool has_colon = rest < end && *rest == ':';
     const char *sign = rest + has_colon;
     if (name_bytes > 0 && sign < end && (*sign == '-' || *sign == '=')) {
-        bool is_empty = is_known && variable->count > 0 && variable->values[0][0] == '\0';
+        static const char marks[] = {GCMP_SHELL_CONDITIONAL, GCMP_SHELL_REPLACED, '\0'};
+        bool is_empty = is_known && variable->count > 0 &&
+                        variable->values[0][strspn(variable->values[0], marks)] == '\0';
         if (is_known && !(is_empty && has_colon)) {
             return put_variable(builder, variable, is_quoted, false);
         }

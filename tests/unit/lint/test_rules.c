@@ -80,6 +80,10 @@ static void test_rules__megatron(void **state) {
         {M, "causal-conv1d==1.5.4\ntorch==2.9.0\n", "warning MG13"},
         {M, "causal_conv1d==1.6.0\ntorch==2.9.0\n", ""},
         {M, RING GOOD "NCCL_ALGO=Ring\n", "info GN01"},
+        {M,
+         "#!/bin/sh\nexport CUDA_DEVICE_MAX_CONNECTIONS=1\nif a; then export NCCL_ALGO=Ring; fi\n"
+         "torchrun pretrain.py --deterministic-mode --seed 1\n",
+         "warning GN06, info MG11, info MG11"},
         {M, RING GOOD "A=line one\nline two\nline three\n", "warning GN02"}};
     judge_all(rows, sizeof rows / sizeof rows[0]);
 }

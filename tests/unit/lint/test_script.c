@@ -205,6 +205,143 @@ static void test_script__broken_ones_are_refused_with_a_line(void **state) {
     done(&parsed);
 }
 
+/* "value" of X, with "?" behind it where only a branch sets it. */
+static void branch(const char *script, const char *value) {
+    struct parsed parsed;
+    char found[200];
+    parse(&parsed, script);
+    if (parsed.status != GRADCMP_OK) {
+        fail_msg("%s: in: %s", parsed.error.message, script);
+    }
+    const struct gcmp_lint_setting *x = gcmp_lint_find(&parsed.source, GCMP_LINT_ENV, "X");
+    snprintf(found, sizeof found, "%s%s", value_of(&parsed, GCMP_LINT_ENV, "X"),
+             x != NULL && x->is_conditional ? "?" : "");
+    if (strcmp(found, value) != 0) {
+        fail_msg("X is %s, expected %s, in: %s", found, value, script);
+    }
+    done(&parsed);
+}
+
+/* A launch counts where its function is called, with what is set there. */
+static void test_script__functions_run_where_they_are_called(void **state) {
+    (void)state;
+    env("run() { " RUN "}\nexport X=1\nrun\n", "1");
+    env("run(){ torchrun pretrain_gpt.py --a; }; export X=1; run", "1");
+    env("export X=1\nrun() { " RUN "}\nexport X=2\nrun\nexport X=3\n", "2");
+    env("function run { " RUN "}\nexport X=1\nrun\n", "1");
+    env("function run() {\n" RUN "}\nexport X=1\nrun\n", "1");
+    env("run ()\n{\n" RUN "}\nexport X=1\nrun\n", "1");
+    env("run() (\n" RUN ")\nexport X=1\nrun\n", "1");
+    env("set_it() { export X=1; }\n" RUN, "(not set)");
+    env("set_it() { export X=1; }\nset_it\n" RUN, "1");
+    env("a() { export X=1; }\nb() { a; }\nb\n" RUN, "1");
+    env("a() { b() { export X=1; }; }\na\nb\n" RUN, "1");
+    env("main() { if true; then echo '}'; fi; # }\ncat <<E\n}\nE\n" RUN
+        "}\nexport X=1\nmain \"$@\"\n",
+        "1");
+    env("f() { case $1 in a) echo;; esac\n" RUN "}\nexport X=1\nf\n", "1");
+    env("f() { A=${B}; { export X=1; }; }\nf\n" RUN, "1");
+    env("f() { \"$@\"; }\nexport X=1\nf " RUN "export X=2\n", "1");
+    env("run() { " RUN "}\nX=1 run\nexport X=2\n", "1");
+    env("export X=1\nf() { local X=2; }\nf\n" RUN, "1");
+    env("export X=1\nf() { local X=2\n" RUN "}\nf\n", "2");
+    env("export X=1\nf() { declare -g X=2; }\nf\n" RUN, "2");
+    env("export X=1\nnever() { " RUN "}\nexport X=2\n", "2");
+    env("f() { export X=1; f; g; }\ng() { f; }\nf\n" RUN, "1");
+    env("f() { export X=1; }\nf() { export X=2; }\nf\n" RUN, "2");
+}
+
+static void test_script__what_only_a_branch_sets_is_told(void **state) {
+    (void)state;
+    branch("if a; then export X=1; fi\n" RUN, "1?");
+    branch("export X=0\nif a; then export X=1; fi\n" RUN, "1?");
+    branch("export X=0\nif a; then X=1; else X=2; fi\n" RUN, "2?");
+    branch("export X=1\nif a; then X=1; fi\n" RUN, "1");
+    branch("if a; then export X=1; fi\nexport X=2\n" RUN, "2");
+    branch("if a; then export X=1\n" RUN "fi\n", "1");
+    branch("if a; then export X=1; if b; then export X=2; fi\n" RUN "fi\n", "2?");
+    branch("if a; then if b; then export X=1; fi; fi\n" RUN, "1?");
+    branch("X=1\nif a; then export X; fi\n" RUN, "1?");
+    branch("export X=1\nif a; then unset X; fi\n" RUN, "1?");
+    branch("if a; then V=1; fi\nexport X=$V\n" RUN, "1?");
+    branch("if a; then V=1; fi\nexport X=a${V}b\n" RUN, "a1b?");
+    branch("case $V in\na) export X=1;;\nesac\n" RUN, "1?");
+    branch("case $V in\n(a) export X=1;;\n*) ;;\nesac\n" RUN, "1?");
+    branch("while a; do export X=1; done\n" RUN, "1?");
+    branch("[ -n \"$A\" ] && export X=1\n" RUN, "1?");
+    branch("[[ -n $A ]] && { export X=1; }\n" RUN, "1?");
+    branch("[ -n \"$A\" ] ||\n  export X=1\n" RUN, "1?");
+    branch("cd a && export X=1\n" RUN, "1");
+    branch("export X=1 && " RUN, "1");
+    branch("[ a ] && true; export X=1\n" RUN, "1");
+    branch("f() { export X=1; }\nif a; then f; fi\n" RUN, "1?");
+    branch("f() { if a; then export X=1; fi; }\nf\n" RUN, "1?");
+    branch("for i in 1 2; do if a; then b; fi; done\nexport X=1\n" RUN, "1");
+    branch("(export X=1)\n" RUN, "(not set)");
+    branch("(export X=1; " RUN ")\n", "1");
+}
+
+static void test_script__arguments_of_branches_are_told(void **state) {
+    (void)state;
+    static const struct {
+        const char *script;
+        bool is_seed_conditional, is_replaced;
+    } cases[] = {{"A=\"--a\"\nif a; then A=\"$A --seed 7\"; fi\n", true, false},
+                 {"A=\"--seed 7\"\nif a; then A=\"$A --a\"; fi\n", false, false},
+                 {"A=\"--seed 7\"\nif a; then A=\"--a $A\"; fi\n", false, false},
+                 {"A=\"--seed 7\"\nif a; then A+=\" --a\"; fi\n", false, false},
+                 {"A=(--seed 7)\nif a; then A+=(--a); fi\n", false, false},
+                 {"A=(--a)\nif a; then A+=(--seed 7); fi\n", true, false},
+                 {"A=\"--b\"\nif a; then A=\"--seed 7\"; fi\n", true, true},
+                 {"A=\"--b\"\nif a; then A=; fi\nA=\"$A --seed 7\"\n", false, true},
+                 {"A=(--b --c)\nif a; then A=(--b); fi\nA+=(--seed 7)\n", false, true},
+                 {"S=6\nif a; then S=7; fi\nA=\"--seed $S\"\n", true, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct parsed parsed;
+        char script[300];
+        snprintf(script, sizeof script, "%storchrun pretrain.py %s\n", cases[i].script,
+                 strchr(cases[i].script, '(') != NULL ? "\"${A[@]}\"" : "$A");
+        parse(&parsed, script);
+        const struct gcmp_lint_setting *seed =
+            gcmp_lint_find(&parsed.source, GCMP_LINT_ARG, "seed");
+        bool is_replaced = parsed.source.conditional_argument != NULL;
+        if (seed == NULL || strcmp(seed->text, "7") != 0 ||
+            seed->is_conditional != cases[i].is_seed_conditional ||
+            is_replaced != cases[i].is_replaced) {
+            fail_msg("seed %s%s, %s, in: %s", seed == NULL ? "(not set)" : seed->text,
+                     seed != NULL && seed->is_conditional ? "?" : "",
+                     is_replaced ? "replaced" : "not replaced", script);
+        }
+        done(&parsed);
+    }
+}
+
+/* Functions that call each other: 10^16 runs that nobody asked for. */
+static void test_script__calls_are_bounded(void **state) {
+    (void)state;
+    char script[4096];
+    int at = 0;
+    for (int i = 0; i < 16; i++) {
+        at += sprintf(script + at, "f%d() { ", i);
+        for (int k = 0; k < 10; k++) {
+            at += sprintf(script + at, "f%d; ", i + 1);
+        }
+        at += sprintf(script + at, "}\n");
+    }
+    sprintf(script + at, "f0\n");
+    struct parsed parsed;
+    parse(&parsed, script);
+    assert_int_equal(parsed.status, GRADCMP_ERROR_LIMIT);
+    done(&parsed);
+    at = 0;
+    for (int i = 0; i < 300; i++) {
+        at += sprintf(script + at, "if a;\n");
+    }
+    parse(&parsed, script);
+    assert_int_equal(parsed.status, GRADCMP_ERROR_LIMIT);
+    done(&parsed);
+}
+
 /* Each line doubles the variable: 2^40 bytes that nobody asked for. */
 static void test_script__expansion_is_bounded(void **state) {
     (void)state;
@@ -233,6 +370,10 @@ int main(void) {
         cmocka_unit_test(test_script__quotes_and_expansions),
         cmocka_unit_test(test_script__arguments_of_the_program),
         cmocka_unit_test(test_script__what_is_not_known_is_marked),
+        cmocka_unit_test(test_script__functions_run_where_they_are_called),
+        cmocka_unit_test(test_script__what_only_a_branch_sets_is_told),
+        cmocka_unit_test(test_script__arguments_of_branches_are_told),
+        cmocka_unit_test(test_script__calls_are_bounded),
         cmocka_unit_test(test_script__counts_assignments_and_lines),
         cmocka_unit_test(test_script__broken_ones_are_refused_with_a_line),
         cmocka_unit_test(test_script__expansion_is_bounded)};

@@ -1,0 +1,564 @@
+/* Commands of a launch script: what they assign and export, and the one that starts the training.
+ */
+#include "lint/script.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A call counts as so many bytes of what may be expanded: some thousand calls are allowed. */
+enum { MAX_NESTED = 3, CALL_BYTES = 4096 };
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+bool gcmp_script_is_one_of(const char *word, const char *const words[]) {
+    for (size_t i = 0; words[i] != NULL; i++) {
+        if (strcmp(word, words[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Words that stand before a command and change nothing of what is looked at here. */
+static bool is_keyword(const char *word) {
+    static const char *const words[] = {
+        "if",   "then", "elif", "else",    "while",   "until", "do",   "!",    "{",    "}", "time",
+        "exec", "eval", "fi",   "command", "builtin", "nohup", "done", "sudo", "esac", NULL};
+    return gcmp_script_is_one_of(word, words);
+}
+
+bool gcmp_script_is_assigning(const char *word) {
+    static const char *const words[] = {"export", "declare", "typeset", "readonly",
+                                        "local",  "env",     NULL};
+    return gcmp_script_is_one_of(word, words);
+}
+
+/* --- variables --- */
+
+enum gradcmp_status gcmp_script_assign(struct gcmp_script *script, const char *name,
+                                       const struct gcmp_shell_word *values, size_t count,
+                                       const struct gcmp_shell_word *how) {
+    struct gcmp_shell *shell = &script->shell;
+    struct gcmp_shell_variable *variable;
+    if (script->is_skipping) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(gcmp_shell_make(shell, name, &variable));
+    GCMP_TRY(gcmp_flow_touch(shell, variable));
+    size_t kept = how->is_append && variable->is_set ? variable->count : 0;
+    const char **all = gcmp_arena_alloc(shell->arena, kept + count, sizeof *all);
+    uint64_t *lines = gcmp_arena_alloc(shell->arena, kept + count, sizeof *lines);
+    if (all == NULL || lines == NULL) {
+        GCMP_FAIL_MEMORY(shell->error);
+    }
+    for (size_t i = 0; i < kept; i++) {
+        all[i] = variable->values[i];
+        lines[i] = variable->lines[i];
+    }
+    for (size_t i = 0; i < count; i++) {
+        all[kept + i] = values[i].value;
+        lines[kept + i] = values[i].line;
+    }
+    variable->values = all;
+    variable->lines = lines;
+    variable->count = kept + count;
+    variable->is_set = true;
+    variable->times += !how->is_append;
+    variable->line = how->line;
+    variable->is_exported = variable->is_exported || shell->exports_all;
+    return GRADCMP_OK;
+}
+
+/* NAME=value, NAME+=value */
+static enum gradcmp_status assign_word(struct gcmp_script *script,
+                                       const struct gcmp_shell_word *word) {
+    struct gcmp_shell *shell = &script->shell;
+    const struct gcmp_shell_variable *old = gcmp_shell_find(shell, word->name, strlen(word->name));
+    struct gcmp_shell_word how = *word;
+    if (word->is_append && old != NULL && old->is_set && old->count > 0) {
+        shell->expanded_bytes += strlen(old->values[0]);
+        if (shell->expanded_bytes > GCMP_SHELL_MAX_BYTES) {
+            GCMP_FAIL_AT(shell->error, GRADCMP_ERROR_LIMIT, shell->source->path, GRADCMP_NO_OFFSET,
+                         "line %llu: variables expand to more than %d MiB",
+                         (unsigned long long)word->line, GCMP_SHELL_MAX_BYTES >> 20);
+        }
+        how.value = gcmp_arena_format(shell->arena, "%s%s", old->values[0], word->value);
+        if (how.value == NULL) {
+            GCMP_FAIL_MEMORY(shell->error);
+        }
+    }
+    if (word->is_conditional) {
+        GCMP_TRY(gcmp_flow_mark(shell, &how.value));
+    }
+    how.is_append = false;
+    return gcmp_script_assign(script, word->name, &how, 1, &how);
+}
+
+static enum gradcmp_status export_name(struct gcmp_script *script, const char *name,
+                                       bool is_exported) {
+    struct gcmp_shell_variable *variable;
+    GCMP_TRY(gcmp_shell_make(&script->shell, name, &variable));
+    GCMP_TRY(gcmp_flow_touch(&script->shell, variable));
+    variable->is_exported = is_exported;
+    variable->is_export_conditional = false;
+    return GRADCMP_OK;
+}
+
+/* A field NAME=value, as "export "$X"" gives it. */
+static bool split_field(struct gcmp_shell *shell, const struct gcmp_shell_word *field,
+                        struct gcmp_shell_word *out) {
+    const char *text = field->value; /* *out may be *field */
+    size_t name_bytes = gcmp_shell_name_bytes(text, text + strlen(text));
+    if (name_bytes == 0 || text[name_bytes] != '=') {
+        return false;
+    }
+    *out = (struct gcmp_shell_word){.value = text + name_bytes + 1,
+                                    .line = field->line,
+                                    .is_conditional = field->is_conditional};
+    out->name = gcmp_arena_text(shell->arena, text, name_bytes);
+    return out->name != NULL;
+}
+
+/* --- builtins --- */
+
+static enum gradcmp_status run_export(struct gcmp_script *script, size_t head) {
+    const char *builtin = script->words.items[head].value;
+    bool exports = strcmp(builtin, "export") == 0, is_exported = true;
+    bool is_local = script->calls > 0 && !exports && strcmp(builtin, "readonly") != 0;
+    for (size_t i = head + 1; i < script->words.count; i++) {
+        struct gcmp_shell_word word = script->words.items[i];
+        if (word.name == NULL && word.value[0] == '-') {
+            exports = exports || strchr(word.value, 'x') != NULL;
+            is_exported = is_exported && strchr(word.value, 'n') == NULL;
+            is_local = is_local && strchr(word.value, 'g') == NULL;
+            continue;
+        }
+        bool assigns = word.name != NULL || split_field(&script->shell, &word, &word);
+        if (!assigns) {
+            word.name = gcmp_shell_text_of(&script->shell, word.value);
+        }
+        if (is_local) {
+            GCMP_TRY(gcmp_flow_local(&script->shell, word.name));
+        }
+        if (assigns) {
+            GCMP_TRY(assign_word(script, &word));
+        }
+        if (exports) {
+            GCMP_TRY(export_name(script, word.name, is_exported));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status run_unset(struct gcmp_script *script, size_t head) {
+    for (size_t i = head + 1; i < script->words.count; i++) {
+        const char *name = script->words.items[i].value;
+        struct gcmp_shell_variable *variable = gcmp_shell_find(&script->shell, name, strlen(name));
+        if (variable != NULL) {
+            GCMP_TRY(gcmp_flow_touch(&script->shell, variable));
+            variable->is_set = variable->is_exported = false;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static void run_set(struct gcmp_script *script, size_t head) {
+    for (size_t i = head + 1; i < script->words.count; i++) {
+        const char *word = script->words.items[i].value;
+        bool is_name = strcmp(word, "allexport") == 0 && i > head + 1;
+        const char *sign = is_name ? script->words.items[i - 1].value : word;
+        if (is_name || ((word[0] == '-' || word[0] == '+') && strchr(word, 'a') != NULL)) {
+            script->shell.exports_all = sign[0] == '-';
+        }
+    }
+}
+
+/* --- the launch --- */
+
+static bool is_launcher(const char *word) {
+    static const char *const words[] = {"torchrun", "deepspeed", "accelerate", "msrun", NULL};
+    const char *name = base_name(word);
+    return gcmp_script_is_one_of(name, words) || strncmp(name, "python", 6) == 0;
+}
+
+bool gcmp_script_ends_in(const char *word, const char *ending) {
+    size_t count = strlen(word), end = strlen(ending);
+    return count > end && strcmp(word + count - end, ending) == 0;
+}
+
+/* What is printed or looked for is not started. */
+static bool is_talk(const char *head) {
+    static const char *const words[] = {"echo", "printf", "which", "type", "cat",  "grep", "alias",
+                                        "pip",  "pip3",   "conda", "for",  "case", "kill", "pkill",
+                                        "test", "[",      "[[",    "ls",   "cd",   NULL};
+    return gcmp_script_is_one_of(head, words);
+}
+
+/* Find the training program among the words: a .py file, or the module behind -m that is no
+ * launcher itself. Returns its index, or the count. */
+static size_t find_program(const struct gcmp_shell_words *words, size_t from) {
+    for (size_t i = from; i < words->count; i++) {
+        const char *word = words->items[i].value;
+        bool is_module = i > from && strcmp(words->items[i - 1].value, "-m") == 0;
+        if (is_module && (strncmp(word, "torch.distributed", 17) == 0 ||
+                          strcmp(word, "accelerate.commands.launch") == 0)) {
+            continue;
+        }
+        if (gcmp_script_ends_in(word, ".py") || is_module) {
+            return i;
+        }
+        if (i > from && strcmp(words->items[i - 1].value, "-c") == 0) {
+            return words->count; /* a program in a word */
+        }
+    }
+    return words->count;
+}
+
+static unsigned score_of(const struct gcmp_shell_words *words, size_t program) {
+    const char *name = base_name(words->items[program].value);
+    unsigned score = 1;
+    for (size_t i = program + 1; i < words->count; i++) {
+        score += strncmp(words->items[i].value, "--", 2) == 0;
+    }
+    for (size_t i = 0; i < program; i++) {
+        const char *word = base_name(words->items[i].value);
+        score += strcmp(word, "torchrun") == 0 || strcmp(word, "deepspeed") == 0 ||
+                         strncmp(word, "torch.distributed", 17) == 0
+                     ? 2000
+                     : 0;
+    }
+    return score + (strstr(name, "train") != NULL || strstr(name, "finetune") != NULL ? 4000 : 0);
+}
+
+void gcmp_script_fill_setting(struct gcmp_shell *shell, const char *value, uint64_t line,
+                              struct gcmp_lint_setting *out) {
+    out->text = gcmp_shell_text_of(shell, value);
+    out->is_unresolved = strchr(value, GCMP_SHELL_UNKNOWN) != NULL;
+    out->is_defaulted = strchr(value, GCMP_SHELL_DEFAULT) != NULL;
+    out->is_conditional = out->is_conditional || strchr(value, GCMP_SHELL_CONDITIONAL) != NULL;
+    out->raw = out->is_unresolved || out->is_defaulted ? gcmp_shell_raw_of(shell, value) : NULL;
+    out->line = line;
+}
+
+/* Remember the environment at this moment: what is exported, then what holds for this command. */
+enum gradcmp_status gcmp_script_keep_env(struct gcmp_script *script,
+                                         struct gcmp_script_launch *launch) {
+    struct gcmp_shell *shell = &script->shell;
+    size_t most = shell->variable_count + script->prefix.count;
+    launch->env = gcmp_arena_alloc(shell->arena, most, sizeof *launch->env);
+    if (launch->env == NULL) {
+        GCMP_FAIL_MEMORY(shell->error);
+    }
+    for (size_t i = 0; i < shell->variable_count; i++) {
+        const struct gcmp_shell_variable *variable = &shell->variables[i];
+        if (variable->is_set && variable->is_exported && variable->count > 0) {
+            struct gcmp_lint_setting *setting = &launch->env[launch->env_count++];
+            *setting = (struct gcmp_lint_setting){.kind = GCMP_LINT_ENV, .name = variable->name};
+            setting->is_conditional = variable->is_export_conditional;
+            gcmp_script_fill_setting(shell, variable->values[0], variable->line, setting);
+            setting->times = variable->times;
+        }
+    }
+    for (size_t i = 0; i < script->prefix.count; i++) {
+        const struct gcmp_shell_word *word = &script->prefix.items[i];
+        struct gcmp_lint_setting *setting = &launch->env[launch->env_count++];
+        *setting =
+            (struct gcmp_lint_setting){.kind = GCMP_LINT_ENV, .name = word->name, .times = 1};
+        setting->is_unset = word->value == NULL;
+        gcmp_script_fill_setting(shell, word->value == NULL ? "" : word->value, word->line,
+                                 setting);
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status keep_launch(struct gcmp_script *script, size_t program) {
+    struct gcmp_shell *shell = &script->shell;
+    unsigned score = score_of(&script->words, program);
+    if (script->launch.is_there && script->launch.score >= score) {
+        return GRADCMP_OK;
+    }
+    struct gcmp_script_launch launch = {.is_there = true, .score = score};
+    launch.line = script->words.items[program].line;
+    launch.argument_count = script->words.count - program - 1;
+    launch.arguments =
+        gcmp_arena_alloc(shell->arena, launch.argument_count, sizeof *launch.arguments);
+    if (launch.arguments == NULL) {
+        GCMP_FAIL_MEMORY(shell->error);
+    }
+    for (size_t i = 0; i < launch.argument_count; i++) {
+        launch.arguments[i] = script->words.items[program + 1 + i];
+    }
+    GCMP_TRY(gcmp_script_keep_env(script, &launch));
+    script->launch = launch;
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status add_prefix(struct gcmp_script *script,
+                                      const struct gcmp_shell_word *word) {
+    return gcmp_shell_add_word(&script->shell, &script->prefix, *word);
+}
+
+/* Settings that a launcher passes on: mpirun -x A=b, docker run -e A=b, srun --export=ALL,A=b. */
+static enum gradcmp_status take_passed(struct gcmp_script *script, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        struct gcmp_shell_word word, field = script->words.items[i];
+        static const char exported[] = "--export=";
+        bool is_passed = i > from && (strcmp(script->words.items[i - 1].value, "-x") == 0 ||
+                                      strcmp(script->words.items[i - 1].value, "-e") == 0);
+        if (is_passed && split_field(&script->shell, &field, &word)) {
+            GCMP_TRY(add_prefix(script, &word));
+        }
+        if (strncmp(field.value, exported, sizeof exported - 1) != 0) {
+            continue;
+        }
+        for (char *at = gcmp_arena_dup(script->shell.arena, field.value + sizeof exported - 1);
+             at != NULL;) {
+            char *comma = strchr(at, ',');
+            if (comma != NULL) {
+                *comma = '\0';
+            }
+            field.value = at;
+            if (split_field(&script->shell, &field, &word)) {
+                GCMP_TRY(add_prefix(script, &word));
+            }
+            at = comma == NULL ? NULL : comma + 1;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* sh -c "...": the text is a script of its own. */
+static enum gradcmp_status run_nested(struct gcmp_script *script,
+                                      const struct gcmp_shell_word *word) {
+    const char *inner = gcmp_shell_text_of(&script->shell, word->value);
+    struct gcmp_shell_text text = {inner, inner + strlen(inner), word->line};
+    struct gcmp_shell_words outer_words = script->words, outer_prefix = script->prefix;
+    if (script->nested >= MAX_NESTED) {
+        return GRADCMP_OK;
+    }
+    script->nested++;
+    script->words = (struct gcmp_shell_words){0};
+    enum gradcmp_status status = gcmp_script_run_text(script, &text);
+    free(script->words.items);
+    script->nested--;
+    script->words = outer_words;
+    outer_prefix.items = script->prefix.items; /* it may have moved; what was added is gone */
+    outer_prefix.capacity = script->prefix.capacity;
+    script->prefix = outer_prefix;
+    return status;
+}
+
+/* The variable that holds a function's body, or NULL. */
+static struct gcmp_shell_variable *find_function(struct gcmp_script *script, const char *name) {
+    const char *key = gcmp_arena_format(script->shell.arena, "%s()", name);
+    struct gcmp_shell_variable *found =
+        key == NULL ? NULL : gcmp_shell_find(&script->shell, key, strlen(key));
+    return found != NULL && found->is_set ? found : NULL;
+}
+
+/* Run a function's body as if it stood at the call. A function that calls itself is run once. */
+enum gradcmp_status gcmp_script_run_function(struct gcmp_script *script, size_t index) {
+    struct gcmp_shell *shell = &script->shell;
+    const char *body = shell->variables[index].values[0];
+    struct gcmp_shell_text text = {body, body + strlen(body), shell->variables[index].lines[0]};
+    struct gcmp_shell_words outer_words = script->words, outer_prefix = script->prefix;
+    if (shell->variables[index].is_active || script->calls >= GCMP_SHELL_MAX_CALLS) {
+        gcmp_lint_note(shell->source,
+                       "%s:%llu: calls of functions within each other are followed "
+                       "%d deep, and never into themselves",
+                       shell->source->path, (unsigned long long)text.line, GCMP_SHELL_MAX_CALLS);
+        return GRADCMP_OK;
+    }
+    shell->expanded_bytes += strlen(body) + CALL_BYTES;
+    if (shell->expanded_bytes > GCMP_SHELL_MAX_BYTES) {
+        GCMP_FAIL_AT(shell->error, GRADCMP_ERROR_LIMIT, shell->source->path, GRADCMP_NO_OFFSET,
+                     "line %llu: functions that are called come to more than %d MiB",
+                     (unsigned long long)text.line, GCMP_SHELL_MAX_BYTES >> 20);
+    }
+    size_t locals = shell->locals.count, frames = shell->frame_count, base = shell->frame_base;
+    shell->variables[index].is_active = true;
+    shell->variables[index].times++;
+    shell->frame_base = frames;
+    script->calls++;
+    script->words = (struct gcmp_shell_words){0};
+    enum gradcmp_status status = gcmp_script_run_text(script, &text);
+    if (status == GRADCMP_OK) {
+        status = gcmp_flow_close_to(shell, frames);
+    }
+    free(script->words.items);
+    gcmp_flow_restore_locals(shell, locals);
+    script->calls--;
+    shell->frame_base = base;
+    shell->variables[index].is_active = false;
+    script->words = outer_words;
+    outer_prefix.items = script->prefix.items; /* it may have moved */
+    outer_prefix.capacity = script->prefix.capacity;
+    script->prefix = outer_prefix;
+    return status;
+}
+
+static enum gradcmp_status run_program(struct gcmp_script *script, size_t head) {
+    const struct gcmp_shell_words *words = &script->words;
+    if (is_talk(base_name(words->items[head].value))) {
+        return GRADCMP_OK;
+    }
+    for (size_t i = head; i < words->count; i++) {
+        const char *name = base_name(words->items[i].value);
+        bool is_shell = strcmp(name, "sh") == 0 || strcmp(name, "bash") == 0;
+        if (is_shell && i + 2 < words->count && words->items[i + 1].value[0] == '-' &&
+            strchr(words->items[i + 1].value, 'c') != NULL) {
+            GCMP_TRY(take_passed(script, head, i));
+            struct gcmp_shell_word inner = words->items[i + 2];
+            return run_nested(script, &inner);
+        }
+        if (is_launcher(words->items[i].value) || (i == head && gcmp_script_ends_in(name, ".py"))) {
+            size_t program =
+                find_program(words, i == head && gcmp_script_ends_in(name, ".py") ? i : i + 1);
+            GCMP_TRY(take_passed(script, head, i));
+            return program < words->count ? keep_launch(script, program) : GRADCMP_OK;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* env [-i] [-u NAME] [A=b]... command */
+static enum gradcmp_status run_env(struct gcmp_script *script, size_t head) {
+    size_t i = head + 1;
+    for (; i < script->words.count; i++) {
+        struct gcmp_shell_word word = script->words.items[i];
+        if (word.name == NULL && strcmp(word.value, "-u") == 0 && i + 1 < script->words.count) {
+            struct gcmp_shell_word gone = {.name = script->words.items[++i].value,
+                                           .line = word.line};
+            GCMP_TRY(add_prefix(script, &gone));
+        } else if (word.name != NULL || split_field(&script->shell, &word, &word)) {
+            GCMP_TRY(add_prefix(script, &word));
+        } else if (word.value[0] != '-') {
+            break;
+        }
+    }
+    return i < script->words.count ? run_program(script, i) : GRADCMP_OK;
+}
+
+/* --- commands --- */
+
+/* The first word that is neither a keyword nor an assignment before the command. */
+size_t gcmp_script_head(const struct gcmp_shell_words *words) {
+    size_t i = 0;
+    while (i < words->count &&
+           (words->items[i].name != NULL || is_keyword(words->items[i].value))) {
+        i++;
+    }
+    return i;
+}
+
+static enum gradcmp_status run_for(struct gcmp_script *script, size_t head) {
+    if (head + 1 < script->words.count) {
+        static const char unknown[] = {GCMP_SHELL_UNKNOWN,     '$', '.', '.', '.',
+                                       GCMP_SHELL_UNKNOWN_END, 0};
+        struct gcmp_shell_word how = script->words.items[head + 1];
+        const char *name = how.value;
+        how.value = unknown;
+        return gcmp_script_assign(script, name, &how, 1, &how);
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status run_head(struct gcmp_script *script, size_t head) {
+    const char *name = script->words.items[head].value;
+    if (strcmp(name, "env") == 0) {
+        return run_env(script, head);
+    }
+    if (gcmp_script_is_assigning(name)) {
+        return run_export(script, head);
+    }
+    if (strcmp(name, "unset") == 0) {
+        return run_unset(script, head);
+    }
+    if (strcmp(name, "set") == 0) {
+        run_set(script, head);
+        return GRADCMP_OK;
+    }
+    if (strcmp(name, "for") == 0) {
+        return run_for(script, head);
+    }
+    if ((strcmp(name, "source") == 0 || strcmp(name, ".") == 0) && head + 1 < script->words.count) {
+        gcmp_lint_note(script->shell.source, "%s:%llu: what \"%s %.100s\" sets is not known",
+                       script->shell.source->path,
+                       (unsigned long long)script->words.items[head].line, name,
+                       gcmp_shell_raw_of(&script->shell, script->words.items[head + 1].value));
+        return GRADCMP_OK;
+    }
+    const struct gcmp_shell_variable *function = find_function(script, name);
+    if (function != NULL) {
+        GCMP_TRY(gcmp_script_run_function(script, (size_t)(function - script->shell.variables)));
+    }
+    return run_program(script, head);
+}
+
+/* A word that opens or closes something. */
+static enum gradcmp_status run_keyword(struct gcmp_script *script, const char *word) {
+    static const struct {
+        const char *word;
+        enum gcmp_flow_kind kind;
+        enum gradcmp_status (*run)(struct gcmp_shell *shell, enum gcmp_flow_kind kind);
+    } all[] = {
+        {"if", GCMP_FLOW_IF, gcmp_flow_open},       {"elif", GCMP_FLOW_IF, gcmp_flow_next},
+        {"else", GCMP_FLOW_IF, gcmp_flow_next},     {"fi", GCMP_FLOW_IF, gcmp_flow_close},
+        {"case", GCMP_FLOW_CASE, gcmp_flow_open},   {"esac", GCMP_FLOW_CASE, gcmp_flow_close},
+        {"while", GCMP_FLOW_WHILE, gcmp_flow_open}, {"until", GCMP_FLOW_WHILE, gcmp_flow_open},
+        {"for", GCMP_FLOW_FOR, gcmp_flow_open},     {"select", GCMP_FLOW_FOR, gcmp_flow_open},
+        {"{", GCMP_FLOW_BRACE, gcmp_flow_open},     {"}", GCMP_FLOW_BRACE, gcmp_flow_close}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (strcmp(word, all[i].word) == 0) {
+            return all[i].run(&script->shell, all[i].kind);
+        }
+    }
+    if (strcmp(word, "done") == 0) {
+        size_t at = script->shell.frame_count;
+        while (at > script->shell.frame_base &&
+               script->shell.frames[at - 1].kind != GCMP_FLOW_WHILE &&
+               script->shell.frames[at - 1].kind != GCMP_FLOW_FOR) {
+            at--;
+        }
+        return at > script->shell.frame_base ? gcmp_flow_close_to(&script->shell, at - 1)
+                                             : GRADCMP_OK;
+    }
+    return GRADCMP_OK;
+}
+
+/* The keywords before the command, and the command if it is one. */
+static enum gradcmp_status run_keywords(struct gcmp_script *script, size_t head) {
+    for (size_t i = 0; i <= head && i < script->words.count; i++) {
+        if (script->words.items[i].name == NULL) {
+            GCMP_TRY(run_keyword(script, script->words.items[i].value));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* The command is complete. */
+enum gradcmp_status gcmp_script_run_command(struct gcmp_script *script) {
+    GCMP_TRY(run_keywords(script, gcmp_script_head(&script->words)));
+    if (script->is_skipping) {
+        script->words.count = 0;
+        return GRADCMP_OK;
+    }
+    size_t head = gcmp_script_head(&script->words), before = script->prefix.count;
+    enum gradcmp_status status = GRADCMP_OK;
+    for (size_t i = 0; i < head && status == GRADCMP_OK; i++) {
+        const struct gcmp_shell_word *word = &script->words.items[i];
+        if (word->name != NULL) {
+            status =
+                head == script->words.count ? assign_word(script, word) : add_prefix(script, word);
+        }
+    }
+    if (status == GRADCMP_OK && head < script->words.count) {
+        status = run_head(script, head);
+    }
+    script->prefix.count = before;
+    script->words.count = 0;
+    return status;
+}

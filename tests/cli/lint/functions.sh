@@ -1,0 +1,1 @@
+gradcmp lint data/lint/functions.sh
