@@ -269,6 +269,18 @@ static enum gradcmp_status add_object(struct gcmp_bits_side *side,
 
 /* --- files --- */
 
+/* What files of some kinds hold beside tensors, and what is not compared. */
+enum { BESIDE_KINDS = 4 };
+
+static const struct {
+    const char *what;
+    const char *endings[4];
+} beside_kinds[BESIDE_KINDS] = {
+    {"JSON files", {"*.json", "*.jsonl", NULL}},
+    {"__metadata__ of safetensors files", {"*.safetensors", NULL}},
+    {"attributes of HDF5 files", {"*.h5", "*.hdf5", NULL}},
+    {"attributes of zarr arrays", {"*.zarray", "*.zattrs", "*.zgroup", NULL}}};
+
 /* Files that torch.save wrote, and names of others that were not looked at. */
 struct scan {
     struct gcmp_bits_side *side;
@@ -277,6 +289,8 @@ struct scan {
     size_t torch_files;
     size_t unread;
     const char *unread_name;
+    size_t beside[BESIDE_KINDS]; /* files of each kind of `beside_kinds` */
+    const char *beside_name[BESIDE_KINDS];
 };
 
 static bool has_ending(const char *name, const char *const *endings) {
@@ -332,8 +346,37 @@ static enum gradcmp_status walk_file(struct scan *scan, const char *name, bool i
     return status;
 }
 
+static void count_beside(struct scan *scan, const char *name) {
+    for (size_t i = 0; i < BESIDE_KINDS; i++) {
+        if (has_ending(name, beside_kinds[i].endings) && scan->beside[i]++ == 0) {
+            scan->beside_name[i] = name;
+        }
+    }
+}
+
+/* Name what is not compared, so that "identical" is not taken for more than it says. */
+static enum gradcmp_status tell_beside(const struct scan *scan, struct gradcmp_error *error) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    size_t told = 0;
+    for (size_t i = 0; i < BESIDE_KINDS; i++) {
+        if (scan->beside[i] > 0) {
+            gcmp_text_addf(&text, "%s%s (%zu: %.80s%s)", told++ > 0 ? ", " : "",
+                           beside_kinds[i].what, scan->beside[i], scan->beside_name[i],
+                           scan->beside[i] > 1 ? ", ..." : "");
+        }
+    }
+    enum gradcmp_status status =
+        told == 0 ? GRADCMP_OK
+        : text.failed
+            ? gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory")
+            : gcmp_bits_note(scan->side, error, "not compared: %s", text.bytes);
+    gcmp_text_free(&text);
+    return status;
+}
+
 static enum gradcmp_status take_file(struct scan *scan, const char *name,
                                      struct gradcmp_error *error) {
+    count_beside(scan, name);
     if (is_torch_file(scan->side, name) ||
         (scan->is_single && gcmp_torch_form(scan->side->dir, name) != GCMP_TORCH_OTHER)) {
         scan->torch_files++;
@@ -527,6 +570,9 @@ static enum gradcmp_status open_files(struct gcmp_bits_side *side,
     if (status == GRADCMP_OK && scan.unread > 0) {
         status = gcmp_bits_note(side, error, "%zu other files were not looked at: %s%s",
                                 scan.unread, scan.unread_name, scan.unread > 1 ? ", ..." : "");
+    }
+    if (status == GRADCMP_OK) {
+        status = tell_beside(&scan, error);
     }
     gcmp_map_free(&scan.read);
     return status;
