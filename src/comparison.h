@@ -20,6 +20,7 @@ struct gcmp_comparison {
     struct gcmp_participant *candidates; /* report->pair_count entries */
     struct gcmp_pairing *pairings;       /* one a pair */
     struct gradcmp_error *errors;        /* one an owner: 0 the baseline, 1 + i candidate i */
+    struct gcmp_pages *pages;            /* while causes are looked for; else NULL */
 };
 
 /* True where a pair still has to be judged. */

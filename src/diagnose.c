@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/catalogue.h"
+#include "base/dtype.h"
 #include "bounds/cause_pair.h"
 #include "diagnose_facts.h"
 #include "diagnose_search.h"
@@ -19,6 +20,7 @@ struct diagnosis {
     struct gcmp_cause_facts *facts; /* one a parameter; malloced */
     double common;                  /* factor, or 1 */
     struct gcmp_global_facts global;
+    bool settled;           /* one cause concerns all gradients; no order is looked for */
     const char *start_text; /* with starts that differ */
 };
 
@@ -98,14 +100,44 @@ static uint64_t microbatches_of(const struct gradcmp_catalogue *catalogue) {
     return count >= 1.0 && count <= 1e6 && floor(count) >= count ? (uint64_t)count : 0;
 }
 
+/* Bytes of a parameter on both sides, with all copies and what values are computed from. */
+static uint64_t bytes_of(const struct diagnosis *work, size_t index) {
+    const struct gcmp_paired *sides = &work->comparison->pairings[work->pair].sides[index];
+    const struct gradcmp_parameter *const both[] = {sides->a, sides->b};
+    double bytes = 0.0;
+    for (size_t i = 0; i < 2; i++) {
+        if (both[i] != NULL) {
+            double copies = i == 1 && both[i]->copy_count > 1 ? both[i]->copy_count : 1.0;
+            double states = both[i]->former != NULL ? 2.0 : 1.0;
+            bytes += (double)both[i]->elem_count *
+                     gcmp_dtype_bytes((enum gradcmp_dtype)both[i]->dtype) * copies * states;
+        }
+    }
+    return bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62;
+}
+
+/* What is read next is kept where all of it, `bytes`, can be. */
+static void choose_pages(struct diagnosis *work, uint64_t bytes) {
+    struct gcmp_pages *pages = work->comparison->pages;
+    uint64_t limit = gcmp_probes_kept_bytes(work->comparison->options);
+    gcmp_pages_keep(pages, bytes <= limit);
+    if (bytes <= limit && gcmp_pages_kept_bytes(pages) + bytes > limit) {
+        gcmp_pages_clear(pages);
+    }
+}
+
 /* Where half of what was compared fails without a cause, look whether both sides started alike. */
 static enum gradcmp_status look_at_start(struct diagnosis *work, struct gradcmp_error *error) {
     struct gradcmp_pair_report *pair = pair_of(work);
     size_t open = 0, compared = 0;
+    uint64_t open_bytes = 0;
     for (size_t i = 0; i < pair->parameter_count; i++) {
         const struct gradcmp_parameter_report *report = &pair->parameters[i];
         compared += report->in_a && report->in_b && report->shapes_agree;
-        open += report->verdict == GRADCMP_VERDICT_FAIL && report->cause_count == 0;
+        if (report->verdict == GRADCMP_VERDICT_FAIL && report->cause_count == 0) {
+            open++;
+            open_bytes += bytes_of(work, i);
+        }
     }
     work->global.dp = pair->catalogue->parallel.dp;
     work->global.microbatches = microbatches_of(pair->catalogue);
@@ -113,6 +145,7 @@ static enum gradcmp_status look_at_start(struct diagnosis *work, struct gradcmp_
         return GRADCMP_OK;
     }
     struct gcmp_start_finding found;
+    choose_pages(work, open_bytes);
     GCMP_TRY(gcmp_diagnose_start(work->comparison, work->pair, &found, error));
     work->global.starts = found.starts;
     if (found.starts == GCMP_STARTS_DIFFER) {
@@ -146,7 +179,7 @@ static enum gradcmp_status search_order(struct diagnosis *work, struct gcmp_sear
     enum gradcmp_status status = GRADCMP_OK;
     scene->probes = &samples;
     for (size_t i = 0; i < count; i++) {
-        if (!is_explained(gcmp_search_report(&searches[i], scene))) {
+        if (!work->settled && !is_explained(gcmp_search_report(&searches[i], scene))) {
             GCMP_TRY_OUT(gcmp_search_sample(&searches[i], scene, error));
         }
     }
@@ -189,25 +222,63 @@ out:
     return status;
 }
 
-static enum gradcmp_status search_all(struct diagnosis *work, struct gradcmp_error *error) {
-    const struct gradcmp_pair_report *pair = pair_of(work);
+/* Parameters that are searched together: few, and if possible what can be kept in memory. */
+struct batch {
     struct gcmp_search searches[BATCH];
-    size_t count = 0;
+    size_t count;
+    uint64_t bytes;
+};
+
+static enum gradcmp_status end_batch(struct diagnosis *work, struct batch *batch,
+                                     struct gradcmp_error *error) {
+    size_t count = batch->count;
+    if (count == 0 || !gcmp_pair_is_open(pair_of(work))) {
+        return GRADCMP_OK;
+    }
+    choose_pages(work, batch->bytes);
+    batch->count = 0;
+    batch->bytes = 0;
+    return search_batch(work, batch->searches, count, error);
+}
+
+/* Search the parameters of the onset layer, or all others. */
+static enum gradcmp_status search_some(struct diagnosis *work, bool at_onset,
+                                       struct gradcmp_error *error) {
+    const struct gradcmp_pair_report *pair = pair_of(work);
+    uint64_t limit = gcmp_probes_kept_bytes(work->comparison->options);
+    struct batch batch = {.count = 0};
     for (size_t i = 0; i < pair->parameter_count; i++) {
         const struct gradcmp_parameter_report *report = &pair->parameters[i];
-        if (is_searched(report)) {
-            searches[count++] =
-                (struct gcmp_search){.index = i, .common = work->common * pair->state_factor};
+        if (!is_searched(report) || (report->layer == pair->onset_layer) != at_onset) {
+            continue;
         }
-        if (count == BATCH || (count > 0 && i + 1 == pair->parameter_count)) {
-            GCMP_TRY(search_batch(work, searches, count, error));
-            count = 0;
+        uint64_t bytes = bytes_of(work, i);
+        if (batch.count == BATCH || batch.bytes + bytes > limit) {
+            GCMP_TRY(end_batch(work, &batch, error));
         }
-        if (!gcmp_pair_is_open(pair)) {
-            break;
-        }
+        batch.searches[batch.count++] =
+            (struct gcmp_search){.index = i, .common = work->common * pair->state_factor};
+        batch.bytes += bytes;
     }
-    return GRADCMP_OK;
+    return end_batch(work, &batch, error);
+}
+
+/* The layer that is hit first is searched first: where it shows no cause and all gradients have one
+ * in common, the others are not searched for order. */
+static enum gradcmp_status search_all(struct diagnosis *work, struct gradcmp_error *error) {
+    struct gcmp_arena scratch = GCMP_ARENA_INIT;
+    double figure;
+    work->settled =
+        work->global.starts == GCMP_STARTS_DIFFER &&
+        gcmp_cause_global(pair_of(work), &work->global, &scratch, &figure) != GCMP_CAUSE_NONE;
+    enum gradcmp_status status = search_some(work, true, error);
+    if (status == GRADCMP_OK) {
+        work->settled =
+            gcmp_cause_global(pair_of(work), &work->global, &scratch, &figure) != GCMP_CAUSE_NONE;
+        status = search_some(work, false, error);
+    }
+    gcmp_arena_free(&scratch);
+    return status;
 }
 
 static uint32_t larger(uint32_t a, uint32_t b) {
@@ -249,10 +320,20 @@ out:
 }
 
 enum gradcmp_status gcmp_diagnose(struct gcmp_comparison *comparison, struct gradcmp_error *error) {
+    enum gradcmp_status status = GRADCMP_OK;
+    comparison->pages = gcmp_pages_make(gcmp_probes_kept_bytes(comparison->options));
+    if (comparison->pages == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
     for (size_t i = 0; i < comparison->report->pair_count; i++) {
         if (comparison->report->pairs[i].outcome == GRADCMP_OUTCOME_INCONSISTENT) {
-            GCMP_TRY(diagnose_pair(comparison, i, error));
+            GCMP_TRY_OUT(diagnose_pair(comparison, i, error));
+            gcmp_pages_clear(comparison->pages);
         }
     }
-    return GRADCMP_OK;
+out:
+    comparison->report->cause_bytes = gcmp_pages_read_bytes(comparison->pages);
+    gcmp_pages_free(comparison->pages);
+    comparison->pages = NULL;
+    return status;
 }

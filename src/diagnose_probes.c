@@ -5,6 +5,10 @@
 
 #include "base/dtype.h"
 #include "kernels/convert.h"
+#include "unshard/reslab.h"
+
+/* As the engine's own, of which half goes to kept pages. */
+enum { DEFAULT_BUFFER_BYTES = 48 * 1024 * 1024, LEAST_BUFFER_BYTES = 384 * 1024 };
 
 static enum gradcmp_status add(struct gcmp_probes *probes, struct gcmp_probe probe,
                                struct gradcmp_error *error) {
@@ -67,6 +71,35 @@ static struct gcmp_job job_of(struct gcmp_probe *probe, struct gradcmp_tally *ta
     return job;
 }
 
+enum gradcmp_status gcmp_probes_spot(const struct gradcmp_parameter *from, uint64_t elems,
+                                     struct gcmp_arena *arena, struct gradcmp_parameter **out,
+                                     struct gradcmp_error *error) {
+    uint64_t start[GRADCMP_MAX_NDIM] = {0}, extent[GRADCMP_MAX_NDIM] = {0};
+    uint64_t inner = from->elem_count;
+    for (unsigned d = 0; d < from->ndim; d++) {
+        uint64_t length = from->shape[d];
+        extent[d] = length;
+        inner = length == 0 ? 0 : inner / length; /* elements of one index */
+        if (d < 2 && inner > 0) {
+            uint64_t wanted = elems / inner == 0 ? 1 : elems / inner;
+            extent[d] = wanted < length ? wanted : length;
+            start[d] = (length - extent[d]) / 2;
+        }
+    }
+    return gcmp_reslab_box(from, start, extent, arena, out, error);
+}
+
+uint64_t gcmp_probes_kept_bytes(const struct gradcmp_options *options) {
+    uint64_t total = options->buffer_bytes == 0 ? DEFAULT_BUFFER_BYTES : options->buffer_bytes;
+    return total < 2 * LEAST_BUFFER_BYTES ? 0 : total / 2;
+}
+
+/* What the kept pages leave to the engine's own buffers. */
+static uint64_t engine_bytes(const struct gradcmp_options *options) {
+    uint64_t total = options->buffer_bytes == 0 ? DEFAULT_BUFFER_BYTES : options->buffer_bytes;
+    return total - gcmp_probes_kept_bytes(options);
+}
+
 enum gradcmp_status gcmp_probes_engine(struct gcmp_job *jobs, size_t count,
                                        struct gcmp_comparison *comparison,
                                        struct gradcmp_error *error) {
@@ -74,7 +107,8 @@ enum gradcmp_status gcmp_probes_engine(struct gcmp_job *jobs, size_t count,
     struct gradcmp_report *report = comparison->report;
     /* What is read here was read and checked before. */
     struct gcmp_engine_options engine = {.threads = options->threads,
-                                         .buffer_bytes = options->buffer_bytes,
+                                         .buffer_bytes = engine_bytes(options),
+                                         .pages = comparison->pages,
                                          .verify = -1,
                                          .progress = options->progress,
                                          .progress_user = options->progress_user};

@@ -32,6 +32,17 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_probes_read(struct gcmp_probes *probes
                                                       struct gcmp_side a, int scale_log2,
                                                       double *values, struct gradcmp_error *error);
 
+/* Bytes of files that are kept in memory during the search: half of what buffers may take, none
+ * where that would leave the engine too little. */
+uint64_t gcmp_probes_kept_bytes(const struct gradcmp_options *options);
+
+/* Elements that lie together in the middle of a parameter, about `elems` of them (whole rows along
+ * all axes but the first two). Fails as unshard/reslab does. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_probes_spot(const struct gradcmp_parameter *from,
+                                                      uint64_t elems, struct gcmp_arena *arena,
+                                                      struct gradcmp_parameter **out,
+                                                      struct gradcmp_error *error);
+
 /* Run jobs of one's own as probes are run. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_probes_engine(struct gcmp_job *jobs, size_t count,
                                                         struct gcmp_comparison *comparison,

@@ -10,6 +10,7 @@
 enum {
     SAMPLE_ELEMS = 1 << 15, /* of a sample along an axis */
     SPOT_ELEMS = 1 << 11,   /* of a sample that is compared as it is */
+    LEAST_SLOT_ELEMS = 64,  /* of another layer; what is not the same layer is not nearly alike */
     MOST_LAYERS = 512,
     MOST_ROWS = 1 << 22 /* an axis longer than this is not sampled */
 };
@@ -91,6 +92,22 @@ static enum gradcmp_status read_flat(struct gcmp_search *search,
                             error);
 }
 
+/* What of one side a guess is tried on. */
+static enum gradcmp_status cut_spot(const struct gcmp_guess *guess,
+                                    const struct gradcmp_parameter *from,
+                                    const struct gcmp_search_scene *scene,
+                                    struct gradcmp_parameter **out, struct gradcmp_error *error) {
+    if (guess->spot_elems > 0) {
+        return gcmp_probes_spot(from, guess->spot_elems, scene->scratch, out, error);
+    }
+    struct gcmp_axis along = gcmp_search_axis(from, 0);
+    struct gradcmp_moves moves;
+    if (!gcmp_moves_sample(&along, SPOT_ELEMS, scene->scratch, &moves)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return gcmp_reslab_moves(from, &moves, scene->scratch, out, error);
+}
+
 enum gradcmp_status gcmp_search_guess(struct gcmp_search *search,
                                       const struct gcmp_search_scene *scene,
                                       struct gcmp_guess guess, bool spot,
@@ -106,14 +123,9 @@ enum gradcmp_status gcmp_search_guess(struct gcmp_search *search,
     if (!spot) {
         return GRADCMP_OK;
     }
-    struct gcmp_axis along = gcmp_search_axis(search->b, 0);
-    struct gradcmp_moves moves;
-    if (!gcmp_moves_sample(&along, SPOT_ELEMS, scene->scratch, &moves)) {
-        GCMP_FAIL_MEMORY(error);
-    }
     struct gradcmp_parameter *a, *b;
-    GCMP_TRY(gcmp_reslab_moves(guess.a, &moves, scene->scratch, &a, error));
-    GCMP_TRY(gcmp_reslab_moves(search->b, &moves, scene->scratch, &b, error));
+    GCMP_TRY(cut_spot(&guess, guess.a, scene, &a, error));
+    GCMP_TRY(cut_spot(&guess, search->b, scene, &b, error));
     return gcmp_probes_compare(
         scene->probes, gcmp_search_side_a(scene, a), gcmp_search_side_b(scene, b, 0),
         (int)gcmp_search_report(search, scene)->scale_a_log2, &kept->probe, error);
@@ -220,20 +232,38 @@ static bool is_same_kind(const char *left, const char *right) {
            strcmp(left + left_at + left_length, right + right_at + right_length) == 0;
 }
 
+/* True where a parameter of the baseline may be in the slot of the one that is searched. */
+static bool may_be_in_slot(const struct gcmp_search *search,
+                           const struct gradcmp_parameter *other) {
+    return strcmp(other->name, search->a->name) != 0 && other->ndim == search->b->ndim &&
+           memcmp(other->shape, search->b->shape, other->ndim * sizeof *other->shape) == 0 &&
+           is_same_kind(other->name, search->a->name);
+}
+
+/* Elements of another layer that are looked at, so that all layers together cost no more than half
+ * of what the parameter has. */
+static uint64_t slot_elems(const struct gcmp_search *search, const struct gradcmp_model *model) {
+    uint64_t layers = 1;
+    for (size_t i = 0; i < model->count; i++) {
+        layers += may_be_in_slot(search, &model->parameters[i]);
+    }
+    uint64_t elems = search->b->elem_count / layers;
+    return elems < LEAST_SLOT_ELEMS ? LEAST_SLOT_ELEMS : elems < SPOT_ELEMS ? elems : SPOT_ELEMS;
+}
+
 static enum gradcmp_status guess_slots(struct gcmp_search *search,
                                        const struct gcmp_search_scene *scene,
                                        struct gradcmp_error *error) {
     const struct gradcmp_model *model = scene->comparison->baseline.model;
+    const uint64_t elems = slot_elems(search, model);
     size_t tried = 0;
     for (size_t i = 0; i < model->count && tried < MOST_LAYERS; i++) {
         const struct gradcmp_parameter *other = &model->parameters[i];
-        if (strcmp(other->name, search->a->name) == 0 || other->ndim != search->b->ndim ||
-            memcmp(other->shape, search->b->shape, other->ndim * sizeof *other->shape) != 0 ||
-            !is_same_kind(other->name, search->a->name)) {
+        if (!may_be_in_slot(search, other)) {
             continue;
         }
         tried++;
-        struct gcmp_guess guess = {.kind = GCMP_CAUSE_LAYER_SLOT, .a = other};
+        struct gcmp_guess guess = {.kind = GCMP_CAUSE_LAYER_SLOT, .a = other, .spot_elems = elems};
         guess.text = gcmp_arena_format(scene->comparison->report->arena,
                                        "layer %lld of the baseline in the slot of layer %lld",
                                        (long long)other->layer, (long long)search->a->layer);

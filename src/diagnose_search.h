@@ -26,8 +26,9 @@ struct gcmp_guess {
     const struct gradcmp_parameter *b; /* what it is to look like; NULL: all of the candidate */
     struct gcmp_guess *rest;           /* a further part of the same hypothesis, or NULL */
     const char *text;
-    ptrdiff_t probe; /* of the sample, then of the whole */
-    bool confirmed;  /* probe is of the whole */
+    uint64_t spot_elems; /* of a sample of elements that lie together; 0: of lines all over */
+    ptrdiff_t probe;     /* of the sample, then of the whole */
+    bool confirmed;      /* probe is of the whole */
     struct gcmp_guess *next;
 };
 

@@ -225,6 +225,7 @@ enum gradcmp_status gcmp_engine_run(struct gcmp_job *jobs, size_t job_count,
     fenv_t caller;
     struct gcmp_run run = {.jobs = jobs,
                            .job_count = job_count,
+                           .pages = options->pages,
                            .accelerator = options->accelerator,
                            .accelerator_error = options->accelerator_error};
     memset(errors, 0, owner_count * sizeof *errors);

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "engine/accelerator.h"
+#include "engine/pages.h"
 #include "gradcmp/sys/parameter.h"
 #include "gradcmp/sys/tally.h"
 
@@ -72,6 +73,7 @@ struct gcmp_engine_options {
     /* Where the accelerator fails, the run goes on without it and its error is put here; with NULL
      * the run fails (DEVICE). */
     struct gradcmp_error *accelerator_error;
+    struct gcmp_pages *pages; /* files are read through them; NULL: as they are */
 };
 
 /* Run all jobs; figures do not depend on options. errors[o] for each owner o < owner_count says

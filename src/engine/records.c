@@ -25,7 +25,8 @@ struct gcmp_records {
     const struct gradcmp_catalogue *catalogue;
     int verify;
     uint64_t decoded_limit_bytes;
-    pthread_mutex_t lock; /* guards what follows, and the records' state, holders and list */
+    struct gcmp_pages *pages; /* NULL: files are read as they are */
+    pthread_mutex_t lock;     /* guards what follows, and the records' state, holders and list */
     pthread_cond_t changed;
     struct gcmp_record **by_source; /* NULL: not looked at */
     struct source_use *uses;        /* by source */
@@ -87,6 +88,10 @@ void gcmp_records_free(struct gcmp_records *records) {
     pthread_cond_destroy(&records->changed);
     pthread_mutex_destroy(&records->lock);
     free(records);
+}
+
+void gcmp_records_use_pages(struct gcmp_records *records, struct gcmp_pages *pages) {
+    records->pages = pages;
 }
 
 void gcmp_records_announce(struct gcmp_records *records, uint32_t source, size_t job) {
@@ -379,8 +384,12 @@ enum gradcmp_status gcmp_record_read(const struct gcmp_record *record,
     if (record->decoded_in_file) {
         return read_decoded(record, bytes, error);
     }
-    return gcmp_dir_read(record->table->catalogue->dir, source_of(record)->file,
-                         record->offset_bytes + bytes->at, bytes->buffer, bytes->count, error);
+    struct gcmp_pages *pages = record->table->pages;
+    const struct gcmp_pages_at at = {record->table->catalogue->dir, source_of(record)->file,
+                                     record->offset_bytes + bytes->at};
+    return pages != NULL ? gcmp_pages_read(pages, at, bytes->buffer, bytes->count, error)
+                         : gcmp_dir_read(at.dir, at.file, at.offset_bytes, bytes->buffer,
+                                         bytes->count, error);
 }
 
 void gcmp_record_note_used(struct gcmp_record *record, uint64_t bytes) {

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "engine/pages.h"
 #include "gradcmp/sys/format.h"
 
 /* The table of one catalogue's records. */
@@ -53,6 +54,9 @@ struct gcmp_records *gcmp_records_make(const struct gradcmp_catalogue *catalogue
                                        uint64_t decoded_limit_bytes, int verify);
 /* Free the table and what is left in it; nothing may be held. NULL is allowed. */
 void gcmp_records_free(struct gcmp_records *records);
+
+/* Read files through pages. */
+void gcmp_records_use_pages(struct gcmp_records *records, struct gcmp_pages *pages);
 
 /* Announce that job `job` will use a source; to be called before any thread runs, with rising jobs.
  */

@@ -41,6 +41,7 @@ static enum gradcmp_status add_table(struct gcmp_run *run,
         gcmp_records_free(table);
         GCMP_FAIL_MEMORY(error);
     }
+    gcmp_records_use_pages(table, run->pages);
     run->tables[run->table_count] = table;
     run->catalogues[run->table_count++] = catalogue;
     return GRADCMP_OK;

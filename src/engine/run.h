@@ -39,6 +39,7 @@ struct gcmp_run {
     struct gcmp_job *jobs;
     size_t job_count;
     const struct gcmp_kernel *kernel;
+    struct gcmp_pages *pages;     /* of the options */
     struct gcmp_records **tables; /* one for each catalogue */
     const struct gradcmp_catalogue **catalogues;
     size_t table_count;

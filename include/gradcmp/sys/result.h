@@ -163,6 +163,7 @@ struct gradcmp_report {
     void *owned; /* checkpoints kept open for the catalogues; private to src/compare.c */
     const struct gradcmp_fit *fit; /* of options.fit, in the arena; NULL: none */
     char names_sha256[65];         /* of the baseline's parameters, each name ended by a newline */
+    uint64_t cause_bytes;          /* read from files in the search for causes */
 };
 
 /* One thing that `check` found. */
