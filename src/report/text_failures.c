@@ -205,9 +205,11 @@ static void add_unjudged(struct gcmp_page *page, const struct gcmp_pair_view *vi
     snprintf(heading, sizeof heading, "Unjudged parameters: %zu of %zu%s", unjudged, view->count,
              page->verbose ? "" : " (--verbose lists them)");
     gcmp_page_heading(page, heading);
-    gcmp_page_wrap(page, 0, 0,
-                   "Their gradients are zero on both sides, or so small against the rounding of "
-                   "their layer that nothing can be said.");
+    gcmp_page_wrap(
+        page, 0, 0,
+        "Their gradients are zero on both sides, or so small against the rounding of "
+        "their layer that nothing can be said. What makes such gradients larger, so that "
+        "they can be judged: a smaller rotary base, more tokens in the step.");
     for (size_t i = 0; page->verbose && i < view->count; i++) {
         if (view->by_badness[i]->verdict == GRADCMP_VERDICT_UNJUDGED) {
             add_entry(page, view, view->by_badness[i]);
