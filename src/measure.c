@@ -369,6 +369,21 @@ static const char *side_name(const struct gcmp_side *side) {
     return side->owner == 0 ? "baseline" : "candidate";
 }
 
+/* An output layer that is not the embedding to the last bit is no tied copy, but one that the other
+ * side lacks. */
+static enum gradcmp_status fail_tied(struct gcmp_comparison *comparison,
+                                     struct gradcmp_pair_report *pair,
+                                     struct gradcmp_parameter_report *parameter,
+                                     const struct gcmp_job *job, struct gradcmp_error *error) {
+    parameter->copies_conflict = true;
+    return gcmp_pair_note(comparison, pair, error,
+                          "%s: only the %s stores it, and it is not tied: %llu of %llu elements "
+                          "differ from %s; it is missing on the other side",
+                          job->b[0].parameter->name, side_name(&job->a),
+                          (unsigned long long)(job->tallies[0].elems - job->tallies[0].equal_bits),
+                          (unsigned long long)job->tallies[0].elems, parameter->name);
+}
+
 static enum gradcmp_status visit_copies(struct gcmp_comparison *comparison,
                                         struct gradcmp_pair_report *pair,
                                         struct gradcmp_parameter_report *parameter,
@@ -376,6 +391,9 @@ static enum gradcmp_status visit_copies(struct gcmp_comparison *comparison,
     const struct gradcmp_tally *tally = &job->tallies[0];
     if (tally->equal_bits == tally->elems) {
         return GRADCMP_OK;
+    }
+    if (job->b[0].parameter != job->a.parameter) {
+        return fail_tied(comparison, pair, parameter, job, error);
     }
     double rel = tally->a2 > 0.0   ? sqrt(tally->d2 / tally->a2)
                  : tally->b2 > 0.0 ? (double)INFINITY

@@ -161,6 +161,10 @@ enum gradcmp_status gcmp_pair_parameters(const struct gcmp_pairing_input *input,
     pair->parameter_count = 0;
     out->tied =
         input->is_untied ? (struct gcmp_tied){NULL, NULL, false} : find_tied(input->a, input->b);
+    if (out->tied.embedding != NULL &&
+        !gcmp_name_filter_takes(input->filter, out->tied.embedding->name)) {
+        out->tied = (struct gcmp_tied){NULL, NULL, false}; /* nothing would prove that it is tied */
+    }
     if (merge(input, pair, out) > 0) {
         return GRADCMP_OK;
     }
