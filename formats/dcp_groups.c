@@ -15,6 +15,7 @@
 #include "base/dir.h"
 #include "base/dtype.h"
 #include "formats/dcp_item.h"
+#include "formats/mixed_betas.h"
 
 enum { MAX_READ = 1024, MAX_ITEM_BYTES = 1 << 20 };
 
@@ -192,6 +193,9 @@ static enum gradcmp_status record(struct gradcmp_catalogue *catalogue, const str
         return gcmp_catalogue_note(catalogue, error,
                                    "%zu items that state the optimizer's %s cannot be read",
                                    option->unread, option->word);
+    }
+    if (option->is_mixed && strcmp(option->word, "betas") == 0) {
+        return gcmp_set_mixed_betas(catalogue, error);
     }
     if (option->is_mixed) {
         return gcmp_catalogue_note(catalogue, error,

@@ -10,6 +10,7 @@
 
 #include "base/catalogue.h"
 #include "base/dtype.h"
+#include "formats/mixed_betas.h"
 #include "formats/torch_file.h"
 
 /* Real runs have about 900 arguments. */
@@ -187,8 +188,7 @@ static enum gradcmp_status read_optimizer(struct gradcmp_catalogue *catalogue,
         GCMP_TRY(set_beta(catalogue, args, "adam_beta2", betas.second, error));
     }
     if (betas.mixed) {
-        GCMP_TRY(gcmp_catalogue_note(catalogue, error,
-                                     "the optimizer's groups of parameters differ in their betas"));
+        GCMP_TRY(gcmp_set_mixed_betas(catalogue, error));
     }
     return GRADCMP_OK;
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/catalogue.h"
+#include "formats/mixed_betas.h"
 #include "formats/torch_save_set.h"
 
 enum { MAX_GROUPS = 256 };
@@ -67,8 +68,7 @@ enum gradcmp_status gcmp_pt_read_groups(struct gradcmp_catalogue *catalogue,
     for (size_t i = 1; is_new && i < gcmp_node_count(groups) && i < MAX_GROUPS; i++) {
         const struct gcmp_node *other = gcmp_node_get(gcmp_node_item(groups, i), "betas");
         if (other != NULL && !same_betas(betas, other)) {
-            return gcmp_catalogue_note(
-                catalogue, error, "the optimizer's groups of parameters differ in their betas");
+            return gcmp_set_mixed_betas(catalogue, error);
         }
     }
     return GRADCMP_OK;

@@ -97,6 +97,33 @@ static void fail_half(const struct gcmp_comparison *comparison, struct gradcmp_p
     gcmp_pair_fail(pair, &error);
 }
 
+static bool has_mixed_betas(const struct gcmp_participant *side) {
+    return gcmp_catalogue_setting(&side->checkpoint->catalogue, "optimizer.mixed_betas") != NULL;
+}
+
+/* Refuse where the averages of one side's groups are no one multiple of the other's; two sides with
+ * groups of their own betas are taken to have the same. True where the pair has failed. */
+static bool fail_mixed(const struct gcmp_comparison *comparison, struct gradcmp_pair_report *pair,
+                       const struct gcmp_participant *a, const struct gcmp_participant *b) {
+    bool mixed_a = has_mixed_betas(a), mixed_b = has_mixed_betas(b);
+    bool is_moment = strncmp(comparison->report->state, "exp_avg", 7) == 0;
+    bool is_recovered = a->is_recovered || b->is_recovered;
+    if (!is_moment || (mixed_a == mixed_b && !(mixed_a && is_recovered))) {
+        return false;
+    }
+    struct gradcmp_error error = {0};
+    gcmp_error_set(&error, GRADCMP_ERROR_UNSUPPORTED, pair->path, GRADCMP_NO_OFFSET,
+                   "groups of parameters have betas of their own in the %s: expected one pair of "
+                   "betas, or the same groups on both sides, to compare %s; train both with the "
+                   "same betas, or compare main_grad (--state)",
+                   mixed_a && mixed_b ? "two checkpoints"
+                   : mixed_a          ? "baseline only"
+                                      : "candidate only",
+                   comparison->report->state);
+    gcmp_pair_fail(pair, &error);
+    return true;
+}
+
 static enum gradcmp_status note_average(struct gcmp_comparison *comparison,
                                         struct gradcmp_pair_report *pair, const struct share *a,
                                         const struct share *b, struct gradcmp_error *error) {
@@ -127,6 +154,9 @@ static enum gradcmp_status apply_to_pair(struct gcmp_comparison *comparison, siz
     const struct gcmp_participant *side_a = &comparison->baseline;
     const struct gcmp_participant *side_b = &comparison->candidates[index];
     const char *state = comparison->report->state;
+    if (fail_mixed(comparison, pair, side_a, side_b)) {
+        return GRADCMP_OK;
+    }
     struct share a = share_of(comparison, side_a), b = share_of(comparison, side_b);
     bool differ = is_usable(a.beta) && is_usable(b.beta) && (a.beta < b.beta || a.beta > b.beta);
     if (side_a->is_recovered != side_b->is_recovered && (a.is_average || b.is_average)) {
