@@ -83,7 +83,6 @@ bool gcmp_pickle_grow(struct gcmp_pickle_vm *vm, void *array, size_t *capacity, 
     memset((char *)grown + used, 0, bytes - used);
     memcpy(array, &grown, sizeof grown);
     *capacity = target;
-    /* cppcheck-suppress memleak */
     return true;
 }
 

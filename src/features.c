@@ -4,7 +4,7 @@
 #include "kernels/kernels.h"
 
 const char *gradcmp_feature(size_t index, const char **kind) {
-    const char *ignored;
+    const char *ignored = NULL;
     const char **told = kind == NULL ? &ignored : kind;
     *told = "format";
     for (const struct gradcmp_format *const *format = gcmp_formats(); *format != NULL; format++) {

@@ -81,6 +81,7 @@ static void fill_report(const struct gcmp_paired *sides, uint64_t vocab,
                         struct gradcmp_parameter_report *report) {
     const struct gradcmp_parameter *a = sides->a, *b = sides->b;
     const struct gradcmp_parameter *either = a != NULL ? a : b;
+    /* cppcheck-suppress nullPointerRedundantCheck; a pair has a side */
     report->name = either->name;
     /* Where one side is deeper, its head lies further out; both sides' heads are one layer. */
     report->layer = a != NULL && b != NULL && b->layer > a->layer ? b->layer : either->layer;

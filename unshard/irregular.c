@@ -120,7 +120,7 @@ static uint64_t clip(const struct gcmp_proof *proof, const struct gradcmp_slab *
 
 static struct gcmp_region slab_region(const struct gcmp_proof *proof,
                                       const struct gradcmp_slab *slab) {
-    struct gcmp_region region;
+    struct gcmp_region region = {0};
     for (unsigned d = 0; d < proof->parameter->ndim; d++) {
         region.start[d] = slab->start[d];
         region.end[d] = slab->start[d] + slab->extent[d];

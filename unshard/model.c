@@ -21,7 +21,8 @@ struct work {
     struct gcmp_cutter cutter;
     struct gcmp_cover_room room;
     struct gradcmp_model *model;
-    bool is_local; /* the stored tensors were merged from ranks' own shards */
+    bool is_local;                   /* the stored tensors were merged from ranks' own shards */
+    struct gradcmp_catalogue merged; /* of ranks' own shards; what catalogue then points at */
 };
 
 /* Entries of one name. */
@@ -258,10 +259,10 @@ static enum gradcmp_status make_parameters(struct work *work, struct gradcmp_err
 static enum gradcmp_status unshard(struct work *work, const struct gcmp_unshard_options *options,
                                    struct gcmp_arena *scratch, struct gradcmp_error *error) {
     struct gradcmp_model *model = work->model;
-    struct gradcmp_catalogue merged;
     if (gcmp_local_has(work->catalogue, model->state)) {
-        GCMP_TRY(gcmp_local_merge(work->catalogue, model->state, model->arena, &merged, error));
-        work->catalogue = &merged;
+        GCMP_TRY(
+            gcmp_local_merge(work->catalogue, model->state, model->arena, &work->merged, error));
+        work->catalogue = &work->merged;
         work->is_local = true;
     }
     struct gcmp_plan_input input = {work->catalogue, model->state, options, model->arena, scratch};

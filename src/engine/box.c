@@ -65,12 +65,12 @@ static bool match_axis(const struct gcmp_record *record, uint64_t room[GRADCMP_M
     if (*stride == 0) {
         return true;
     }
-    uint64_t row = 1, rows[GRADCMP_MAX_NDIM];
+    uint64_t row = 1, rows[GRADCMP_MAX_NDIM] = {0};
     for (unsigned k = record->ndim; k-- > 0;) {
         rows[k] = row;
         row *= record->shape[k];
     }
-    for (unsigned k = 0; k<record->ndim && * stride> 0; k++) {
+    for (unsigned k = 0; k < record->ndim && stride[0] > 0; k++) {
         uint64_t indices = (uint64_t)*stride / rows[k], distance;
         if ((uint64_t)*stride % rows[k] == 0 && gcmp_mul_u64(indices, times, &distance) &&
             distance <= room[k]) {
@@ -107,7 +107,8 @@ static bool compose(const struct gcmp_record *record, const struct gradcmp_slab 
 
 /* Tell whether all elements of the box lie in [0, limit). */
 static bool reach_is_inside(const struct gcmp_box *box, uint64_t limit) {
-    int64_t low = box->origin, high = box->origin;
+    int64_t low = box->origin;
+    int64_t high = low;
     for (unsigned d = 0; d < box->ndim; d++) {
         int64_t reach;
         if (box->extent[d] - 1 > INT64_MAX ||
