@@ -39,8 +39,8 @@ static bool has_scales(const struct gcmp_map *keys, const char *key,
         return false;
     }
     bytes -= ending;
-    memcpy(scales, key, bytes);
-    bytes += (size_t)snprintf(scales + bytes, MAX_SUFFIX_BYTES, "%s", pair->scales);
+    int length = snprintf(scales, sizeof scales, "%.*s%s", (int)bytes, key, pair->scales);
+    bytes = (size_t)length;
     return gcmp_map_find(keys, scales, bytes, &index);
 }
 

@@ -292,7 +292,7 @@ static enum gradcmp_status check_tensor(struct join *join, const struct gcmp_pt_
 /* --- wholes --- */
 
 static bool has_elements(const struct gcmp_pt_tensor *tensor) {
-    uint64_t elems;
+    uint64_t elems = 0;
     return tensor->unread == NULL && gcmp_product(tensor->view.shape, tensor->view.ndim, &elems) &&
            elems > 0;
 }

