@@ -214,6 +214,7 @@ static bool has_generators(const struct gcmp_bits_match *match, size_t side) {
 enum gradcmp_status gcmp_bits_lone(struct gcmp_bits_match *match, const struct gcmp_bits_item *item,
                                    size_t lacking, struct gradcmp_error *error) {
     if (gcmp_bits_is_ignored(match->options, item)) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): an item is given */
         return add_ignored(match, item->path, error);
     }
     struct gcmp_bits_entry entry = {.group = GCMP_BITS_KEYS,
@@ -226,6 +227,7 @@ enum gradcmp_status gcmp_bits_lone(struct gcmp_bits_match *match, const struct g
         entry.group = GCMP_BITS_LAYOUT;
         entry.how = GCMP_BITS_LEFT_OUT;
     }
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): an item is given */
     entry.path = topmost(match, items_of(match, lacking), item->path);
     if (entry.path == NULL) {
         GCMP_FAIL_MEMORY(error);

@@ -132,8 +132,10 @@ static enum gradcmp_status find_run(struct gcmp_arena *arena, const char *path, 
 static enum gradcmp_status note(struct gcmp_arena *arena, struct gcmp_bits_steps *out,
                                 const struct found *found, const char *lacking,
                                 struct gradcmp_error *error) {
-    out->notes[out->note_count] = gcmp_arena_format(arena, "iteration %lld is not in %s",
-                                                    (long long)found->iteration, lacking);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one was found */
+    long long iteration = found->iteration;
+    out->notes[out->note_count] =
+        gcmp_arena_format(arena, "iteration %lld is not in %s", iteration, lacking);
     if (out->notes[out->note_count++] == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
