@@ -38,13 +38,13 @@ static enum gradcmp_status make_room(struct gcmp_framer *framer, struct gradcmp_
         if (moved == NULL) {
             GCMP_FAIL_MEMORY(error);
         }
-        if (held > 0) {
+        if (held > 0 && framer->buffer != NULL) {
             memcpy(moved, framer->buffer + framer->begin, held);
         }
         free(framer->buffer);
         framer->buffer = moved;
         framer->capacity = capacity;
-    } else if (held > 0 && framer->begin > 0) {
+    } else if (held > 0 && framer->begin > 0 && framer->buffer != NULL) {
         memmove(framer->buffer, framer->buffer + framer->begin, held);
     }
     framer->begin = 0;
