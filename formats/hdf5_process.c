@@ -124,15 +124,13 @@ static enum gradcmp_status open_descriptors(struct process *process) {
     return GRADCMP_OK;
 }
 
-/* The helper gets the file, the pipe, no messages, and of the environment what finds libraries. */
-static int spawn(struct process *process, const char *program) {
-    char seconds[24], libraries[PATH_MAX + 32];
-    char name[sizeof PROGRAM];
+int gcmp_h5_spawn(const char *program, const char *argument, const int streams[2], pid_t *pid) {
+    char libraries[PATH_MAX + 32], name[sizeof PROGRAM], text[64];
     const char *path = getenv("LD_LIBRARY_PATH");
-    snprintf(seconds, sizeof seconds, "%lu", process->cpu_seconds);
     snprintf(libraries, sizeof libraries, "LD_LIBRARY_PATH=%s", path == NULL ? "" : path);
     snprintf(name, sizeof name, "%s", PROGRAM);
-    char *arguments[] = {name, seconds, NULL}, *environment[] = {libraries, NULL};
+    snprintf(text, sizeof text, "%s", argument);
+    char *arguments[] = {name, text, NULL}, *environment[] = {libraries, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;
@@ -144,20 +142,26 @@ static int spawn(struct process *process, const char *program) {
         posix_spawn_file_actions_destroy(&actions);
         return ENOMEM;
     }
-    int code = posix_spawn_file_actions_adddup2(&actions, process->input, STDIN_FILENO);
-    code = code ? code
-                : posix_spawn_file_actions_adddup2(&actions, process->output_write, STDOUT_FILENO);
+    int code = posix_spawn_file_actions_adddup2(&actions, streams[0], STDIN_FILENO);
+    code = code ? code : posix_spawn_file_actions_adddup2(&actions, streams[1], STDOUT_FILENO);
     code =
         code ? code
              : posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     code = code ? code : posix_spawnattr_setsigmask(&attributes, &none);
     code = code ? code : posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     code = code ? code
-                : posix_spawn(&process->pid, program, &actions, &attributes, arguments,
+                : posix_spawn(pid, program, &actions, &attributes, arguments,
                               path == NULL ? environment + 1 : environment);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return code;
+}
+
+static int spawn(struct process *process, const char *program) {
+    char seconds[24];
+    snprintf(seconds, sizeof seconds, "%lu", process->cpu_seconds);
+    const int streams[2] = {process->input, process->output_write};
+    return gcmp_h5_spawn(program, seconds, streams, &process->pid);
 }
 
 static enum gradcmp_status start(struct process *process) {

@@ -2,6 +2,8 @@
 #ifndef GCMP_FORMATS_HDF5_PROCESS_H
 #define GCMP_FORMATS_HDF5_PROCESS_H
 
+#include <sys/types.h>
+
 #include "base/dir.h"
 #include "base/error.h"
 
@@ -17,5 +19,10 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_h5_run(struct gcmp_dir *dir, uint32_t 
 
 /* Find the helper program; `path` has room for `capacity` bytes, twice PATH_MAX at least. */
 bool gcmp_h5_find_program(char *path, size_t capacity);
+
+/* Start the helper with one argument (under 64 bytes). It gets streams[0] as standard input and
+ * streams[1] as standard output, no messages, no blocked signals, and of the environment what finds
+ * libraries. Returns 0, or what posix_spawn says; on success the caller waits for *pid. */
+int gcmp_h5_spawn(const char *program, const char *argument, const int streams[2], pid_t *pid);
 
 #endif

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,37 +32,6 @@ bool gcmp_h5_writer_takes(enum gradcmp_dtype dtype) {
 
 /* --- starting --- */
 
-static int spawn(struct gcmp_h5_writer *writer, const char *program, int socket, int file) {
-    char libraries[PATH_MAX + 32], name[] = "gradcmp-h5", argument[] = GCMP_H5W_ARGUMENT;
-    const char *path = getenv("LD_LIBRARY_PATH");
-    snprintf(libraries, sizeof libraries, "LD_LIBRARY_PATH=%s", path == NULL ? "" : path);
-    char *arguments[] = {name, argument, NULL}, *environment[] = {libraries, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    sigemptyset(&none);
-    if (posix_spawn_file_actions_init(&actions) != 0) {
-        return ENOMEM;
-    }
-    if (posix_spawnattr_init(&attributes) != 0) {
-        posix_spawn_file_actions_destroy(&actions);
-        return ENOMEM;
-    }
-    int code = posix_spawn_file_actions_adddup2(&actions, socket, STDIN_FILENO);
-    code = code ? code : posix_spawn_file_actions_adddup2(&actions, file, STDOUT_FILENO);
-    code =
-        code ? code
-             : posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    code = code ? code : posix_spawnattr_setsigmask(&attributes, &none);
-    code = code ? code : posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    code = code ? code
-                : posix_spawn(&writer->pid, program, &actions, &attributes, arguments,
-                              path == NULL ? environment + 1 : environment);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    return code;
-}
-
 /* Start the helper with one end of a pair of sockets: unlike a pipe's, a broken one raises no
  * signal in the caller's program. */
 static enum gradcmp_status start(struct gcmp_h5_writer *writer, const char *program, int descriptor,
@@ -75,7 +43,10 @@ static enum gradcmp_status start(struct gcmp_h5_writer *writer, const char *prog
     /* Numbers that the helper's own three do not overwrite. */
     int theirs = fcntl(ends[1], F_DUPFD_CLOEXEC, FIRST_FREE_DESCRIPTOR);
     int file = fcntl(descriptor, F_DUPFD_CLOEXEC, FIRST_FREE_DESCRIPTOR);
-    int code = theirs < 0 || file < 0 ? EMFILE : spawn(writer, program, theirs, file);
+    const int streams[2] = {theirs, file};
+    int code = theirs < 0 || file < 0
+                   ? EMFILE
+                   : gcmp_h5_spawn(program, GCMP_H5W_ARGUMENT, streams, &writer->pid);
     close(ends[1]);
     if (theirs >= 0) {
         close(theirs);

@@ -350,17 +350,21 @@ static enum gradcmp_status examine(struct search *search, const char *name,
     return status;
 }
 
-/* Search level by level; the first level with a checkpoint decides. */
-static enum gradcmp_status search_levels(struct search *search, struct gradcmp_error *error) {
+typedef enum gradcmp_status (*examine_fn)(struct search *search, const char *name,
+                                          struct gradcmp_error *error);
+
+/* Search level by level, down to `last_level`; with `stops` the first level with a hit decides. */
+static enum gradcmp_status search_levels(struct search *search, examine_fn look, int last_level,
+                                         bool stops, struct gradcmp_error *error) {
     enum gradcmp_status status = add_folder(&search->next, strdup(""), error);
-    for (int level = 0; status == GRADCMP_OK && level <= MAX_LEVEL; level++) {
+    for (int level = 0; status == GRADCMP_OK && level <= last_level; level++) {
         struct folder_list now = search->next;
         search->next = (struct folder_list){0};
         for (size_t i = 0; status == GRADCMP_OK && i < now.count; i++) {
-            status = examine(search, now.names[i], error);
+            status = look(search, now.names[i], error);
         }
         free_list(&now);
-        if (search->hits.count > 0) {
+        if (stops && search->hits.count > 0) {
             break;
         }
     }
@@ -447,7 +451,7 @@ static enum gradcmp_status check_finished(const struct search *search, const cha
 static enum gradcmp_status locate_in(struct search *search, char **found,
                                      struct gradcmp_error *error) {
     const char *chosen = "";
-    GCMP_TRY(search_levels(search, error));
+    GCMP_TRY(search_levels(search, examine, MAX_LEVEL, true, error));
     if (search->hits.count > 0) {
         GCMP_TRY(choose(search, &chosen, error));
         GCMP_TRY(check_finished(search, chosen, error));
@@ -569,19 +573,6 @@ static enum gradcmp_status examine_run(struct search *search, const char *name,
     return status;
 }
 
-static enum gradcmp_status search_runs(struct search *search, struct gradcmp_error *error) {
-    enum gradcmp_status status = add_folder(&search->next, strdup(""), error);
-    for (int level = 0; status == GRADCMP_OK && level <= MAX_RUN_LEVEL; level++) {
-        struct folder_list now = search->next;
-        search->next = (struct folder_list){0};
-        for (size_t i = 0; status == GRADCMP_OK && i < now.count; i++) {
-            status = examine_run(search, now.names[i], error);
-        }
-        free_list(&now);
-    }
-    return status;
-}
-
 static int order_names(const void *x, const void *y) {
     return strcmp(*(char *const *)x, *(char *const *)y);
 }
@@ -609,9 +600,10 @@ enum gradcmp_status gcmp_locate_runs(const char *folder, int64_t iteration, char
     struct search search = {.iteration = iteration};
     struct folder_list found = {0};
     GCMP_TRY(gcmp_dir_open(folder, &search.dir, error));
-    enum gradcmp_status status = gcmp_dir_is_file(search.dir, NULL)
-                                     ? add_folder(&search.hits, strdup(""), error)
-                                     : search_runs(&search, error);
+    enum gradcmp_status status =
+        gcmp_dir_is_file(search.dir, NULL)
+            ? add_folder(&search.hits, strdup(""), error)
+            : search_levels(&search, examine_run, MAX_RUN_LEVEL, false, error);
     if (status == GRADCMP_OK) {
         status = take_runs(&search, &found, error);
     }

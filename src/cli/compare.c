@@ -100,11 +100,6 @@ static int end_interrupted(const struct gradcmp_report *report,
     return 128 + signal_number;
 }
 
-static void warn(void *user, const char *line) {
-    (void)user;
-    cli_complain("%s", line);
-}
-
 int cli_run_compare(const struct cli_settings *settings) {
     if (!check_operands(settings) || !cli_deliver_check(settings)) {
         return CLI_EXIT_TROUBLE;
@@ -113,7 +108,7 @@ int cli_run_compare(const struct cli_settings *settings) {
     struct gradcmp_options options = settings->options;
     options.progress = cli_progress_step;
     options.progress_user = &progress;
-    options.warn = warn;
+    options.warn = cli_warn;
     struct gradcmp_report *report = NULL;
     struct gradcmp_error error = {0};
     cli_interrupt_catch();

@@ -46,3 +46,8 @@ void cli_complain_error(const struct gradcmp_error *error) {
         cli_complain("%s: %s%s", error->path, message, byte);
     }
 }
+
+void cli_warn(void *user, const char *line) {
+    (void)user;
+    cli_complain("%s", line);
+}

@@ -46,11 +46,6 @@ static enum gradcmp_status write_annotations(const void *sweep,
                                             error);
 }
 
-static void warn(void *user, const char *line) {
-    (void)user;
-    cli_complain("%s", line);
-}
-
 static bool check_operands(const struct cli_settings *settings) {
     if (settings->operand_count > 1) {
         cli_complain("%s: one folder is swept; several checkpoints are for gradcmp compare",
@@ -82,7 +77,7 @@ int cli_run_sweep(const struct cli_settings *settings) {
     struct gradcmp_options options = settings->options;
     options.progress = cli_progress_step;
     options.progress_user = &progress;
-    options.warn = warn;
+    options.warn = cli_warn;
     struct gradcmp_sweep *sweep = NULL;
     struct gradcmp_error error = {0};
     cli_interrupt_catch();
