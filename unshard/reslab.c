@@ -265,6 +265,10 @@ static enum gradcmp_status turn_slab(struct reslab *work, const struct gradcmp_s
 
 static enum gradcmp_status transpose(const struct gradcmp_parameter *from, struct gcmp_arena *arena,
                                      struct gradcmp_parameter **out, struct gradcmp_error *error) {
+    if (from->ndim != 2) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s: %u axes, 2 can be exchanged", from->name,
+                  from->ndim);
+    }
     const uint64_t turned[2] = {from->shape[1], from->shape[0]};
     struct reslab work;
     GCMP_TRY(begin(&work, from, turned, arena, error));
@@ -282,10 +286,6 @@ out:
 enum gradcmp_status gcmp_reslab_transpose(const struct gradcmp_parameter *from,
                                           struct gcmp_arena *arena, struct gradcmp_parameter **out,
                                           struct gradcmp_error *error) {
-    if (from->ndim != 2) {
-        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s: %u axes, 2 can be exchanged", from->name,
-                  from->ndim);
-    }
     GCMP_TRY(transpose(from, arena, out, error));
     (*out)->vocab_rows = 0; /* its words, if any, are columns now */
     if (from->former == NULL) {
