@@ -4,9 +4,11 @@
  * group (Apex, Transformer Engine).
  *
  * Limits: MAX_READ items of one option, evenly spread, are looked at; MAX_ITEM_BYTES of a
- * compressed one. */
+ * compressed one, and of a list of parameters; MAX_LISTS of these. */
 #include "formats/dcp_groups.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,20 +16,27 @@
 #include "base/catalogue.h"
 #include "base/dir.h"
 #include "base/dtype.h"
+#include "base/map.h"
 #include "formats/dcp_item.h"
 #include "formats/mixed_betas.h"
 
-enum { MAX_READ = 1024, MAX_ITEM_BYTES = 1 << 20 };
+enum { MAX_READ = 1 << 16, MAX_ITEM_BYTES = 1 << 24, MAX_LISTS = 1024 };
+
+/* What one item says. */
+struct reading {
+    const struct gradcmp_stored *stored;
+    double values[2];
+};
 
 /* One number, or a pair of them; values that were found so far. */
 struct option {
-    const char *word;        /* the last one of the key */
-    bool of_state;           /* also as a state of a parameter */
-    const char *settings[2]; /* the second one: of a pair; else NULL */
-    size_t seen, read;       /* items there are, and those looked at */
-    size_t unread;           /* of those looked at, damaged or in a form that is not known */
-    double values[2];
-    bool is_mixed;
+    const char *word;         /* the last one of the key */
+    bool of_state;            /* also as a state of a parameter */
+    const char *settings[2];  /* the second one: of a pair; else NULL */
+    size_t seen, read;        /* items there are, and those looked at */
+    size_t unread;            /* of those looked at, damaged or in a form that is not known */
+    struct reading *readings; /* `read` entries */
+    struct gcmp_seen values;
 };
 
 static bool ends_with(const char *text, const char *word) {
@@ -162,13 +171,10 @@ static enum gradcmp_status look_at(const struct gradcmp_catalogue *catalogue, si
         return status;
     }
     option->unread += status != GRADCMP_OK; /* noted: no gradient is read from it */
-    for (size_t i = 0; i < count && found; i++) {
-        option->is_mixed =
-            option->is_mixed ||
-            (option->read > 0 && (values[i] < option->values[i] || values[i] > option->values[i]));
-        option->values[i] = option->read == 0 ? values[i] : option->values[i];
+    if (found) {
+        option->readings[option->read++] = (struct reading){stored, {values[0], values[1]}};
+        gcmp_see(&option->values, values[0], values[1]);
     }
-    option->read += found;
     return GRADCMP_OK;
 }
 
@@ -179,6 +185,10 @@ static enum gradcmp_status read_option(struct gradcmp_catalogue *catalogue, stru
         total += is_item_of(&catalogue->stored[i], option);
     }
     size_t each = total / MAX_READ + 1;
+    option->readings = calloc(total / each + 1, sizeof *option->readings);
+    if (option->readings == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
     for (size_t i = 0; i < catalogue->stored_count; i++) {
         if (is_item_of(&catalogue->stored[i], option) && option->seen++ % each == 0) {
             GCMP_TRY(look_at(catalogue, i, option, error));
@@ -194,20 +204,185 @@ static enum gradcmp_status record(struct gradcmp_catalogue *catalogue, const str
                                    "%zu items that state the optimizer's %s cannot be read",
                                    option->unread, option->word);
     }
-    if (option->is_mixed && strcmp(option->word, "betas") == 0) {
-        return gcmp_set_mixed_betas(catalogue, error);
-    }
-    if (option->is_mixed) {
+    bool is_mixed = option->values.count > 1;
+    if (is_mixed && strcmp(option->word, "momentum") == 0) {
         return gcmp_catalogue_note(catalogue, error,
                                    "the optimizer's parameters differ in their %s", option->word);
     }
-    for (size_t i = 0; i < 2 && option->read > 0 && option->settings[i] != NULL; i++) {
+    for (size_t i = 0; i < 2 && option->values.count == 1 && option->settings[i] != NULL; i++) {
         struct gradcmp_setting setting = {.name = option->settings[i],
                                           .kind = GRADCMP_SETTING_FLOAT,
-                                          .number = option->values[i]};
+                                          .number = option->values.values[0][i]};
         GCMP_TRY(gcmp_catalogue_set(catalogue, &setting, error));
     }
     return GRADCMP_OK;
+}
+
+/* --- where parameters differ --- */
+
+/* What is known of parameters; the keys are what stands for them in the stored keys. */
+struct adams {
+    struct gradcmp_catalogue *catalogue;
+    struct gcmp_map by_name;
+    struct gradcmp_adam **items;
+    size_t capacity;
+    size_t lists; /* that were looked for */
+    struct gradcmp_error *error;
+};
+
+/* What stands between a mark ("state.", "param_groups.") and the last dot; NULL where nothing. */
+static char *middle_of(struct gcmp_arena *arena, const char *key, const char *mark) {
+    const char *at = strstr(key, mark), *last = strrchr(key, '.');
+    const char *from = at == NULL ? NULL : at + strlen(mark);
+    return from == NULL || last == NULL || last <= from
+               ? NULL
+               : gcmp_arena_text(arena, from, (size_t)(last - from));
+}
+
+/* Find or make what is known of a parameter; NULL without memory. */
+static struct gradcmp_adam *adam_of(struct adams *adams, const char *name) {
+    size_t index;
+    enum gcmp_map_result result =
+        gcmp_map_add(&adams->by_name, name, strlen(name), adams->by_name.count, &index);
+    if (result == GCMP_MAP_PRESENT) {
+        return adams->items[index];
+    }
+    if (result == GCMP_MAP_NO_MEMORY) {
+        return NULL;
+    }
+    if (index == adams->capacity) {
+        size_t capacity = adams->capacity == 0 ? 256 : 2 * adams->capacity;
+        struct gradcmp_adam **moved = reallocarray(adams->items, capacity, sizeof(void *));
+        if (moved == NULL) {
+            return NULL;
+        }
+        adams->items = moved;
+        adams->capacity = capacity;
+    }
+    struct gradcmp_adam *adam = gcmp_arena_alloc(adams->catalogue->arena, 1, sizeof *adam);
+    adams->items[index] = adam;
+    if (adam != NULL) {
+        *adam = (struct gradcmp_adam){(double)NAN, (double)NAN, (double)NAN};
+    }
+    return adam;
+}
+
+static enum gradcmp_status note_value(struct adams *adams, const char *name, const char *word,
+                                      const double *values) {
+    struct gradcmp_adam *adam = adam_of(adams, name);
+    if (adam == NULL) {
+        GCMP_FAIL_MEMORY(adams->error);
+    }
+    if (strcmp(word, "step") == 0) {
+        adam->step = values[0];
+    } else {
+        adam->beta1 = values[0];
+        adam->beta2 = values[1];
+    }
+    return GRADCMP_OK;
+}
+
+/* What a group says holds for all that its list "params" names. */
+static enum gradcmp_status note_list(struct adams *adams, const struct gcmp_node *list,
+                                     const char *word, const double *values) {
+    for (size_t i = 0; i < gcmp_node_count(list); i++) {
+        const struct gcmp_node *param = gcmp_node_item(list, i);
+        const char *text = gcmp_node_text(param);
+        int64_t id;
+        const char *name = text != NULL ? gcmp_arena_dup(adams->catalogue->arena, text)
+                           : gcmp_node_int(param, &id)
+                               ? gcmp_arena_format(adams->catalogue->arena, "%lld", (long long)id)
+                               : "";
+        if (name == NULL) {
+            GCMP_FAIL_MEMORY(adams->error);
+        }
+        GCMP_TRY(note_value(adams, name, word, values));
+    }
+    return GRADCMP_OK;
+}
+
+/* Find "...param_groups.<group>.params" beside "...param_groups.<group>.<word>". */
+static const struct gradcmp_stored *find_list(const struct gradcmp_catalogue *catalogue,
+                                              const char *key) {
+    size_t bytes = (size_t)(strrchr(key, '.') + 1 - key);
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        if (strncmp(stored->key, key, bytes) == 0 && strcmp(stored->key + bytes, "params") == 0 &&
+            stored->dtype == (uint8_t)GRADCMP_DTYPE_NONE && stored->piece_count > 0) {
+            return stored;
+        }
+    }
+    return NULL;
+}
+
+static enum gradcmp_status note_group(struct adams *adams, const struct reading *reading,
+                                      const char *word) {
+    const struct gradcmp_stored *list =
+        adams->lists++ < MAX_LISTS ? find_list(adams->catalogue, reading->stored->key) : NULL;
+    struct gcmp_arena arena = GCMP_ARENA_INIT;
+    struct gcmp_dcp_item item;
+    if (list == NULL) {
+        return GRADCMP_OK;
+    }
+    const struct gradcmp_source *source = &adams->catalogue->sources[list->pieces[0].source];
+    enum gradcmp_status status =
+        gcmp_dcp_open_item(adams->catalogue, source, MAX_ITEM_BYTES, &arena, &item, adams->error);
+    if (status == GRADCMP_OK) {
+        status = note_list(adams, item.torch.root, word, reading->values);
+    }
+    gcmp_dcp_close_item(&item);
+    gcmp_arena_free(&arena);
+    return status;
+}
+
+static enum gradcmp_status note_readings(struct adams *adams, const struct option *option) {
+    for (size_t i = 0; i < option->read; i++) {
+        const struct reading *reading = &option->readings[i];
+        bool in_group = strstr(reading->stored->key, "param_groups.") != NULL;
+        const char *name = middle_of(adams->catalogue->arena, reading->stored->key,
+                                     in_group ? "param_groups." : "state.");
+        if (name == NULL) {
+            continue;
+        }
+        bool is_number = name[strspn(name, "0123456789")] == '\0';
+        GCMP_TRY(in_group && is_number ? note_group(adams, reading, option->word)
+                                       : note_value(adams, name, option->word, reading->values));
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status give(struct adams *adams) {
+    struct gradcmp_catalogue *catalogue = adams->catalogue;
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        struct gradcmp_stored *stored = &catalogue->stored[i];
+        size_t index;
+        if (stored->state == NULL || strncmp(stored->state, "exp_avg", 7) != 0) {
+            continue;
+        }
+        const char *name = middle_of(catalogue->arena, stored->key, "state.");
+        if (name != NULL && gcmp_map_find(&adams->by_name, name, strlen(name), &index)) {
+            stored->adam = adams->items[index];
+        }
+    }
+    return gcmp_settle_adam(catalogue, adams->error);
+}
+
+/* Tell each moment what holds for it, where parameters differ in that. */
+static enum gradcmp_status tell_apart(struct gradcmp_catalogue *catalogue,
+                                      const struct option *betas, const struct option *steps,
+                                      struct gradcmp_error *error) {
+    struct adams adams = {.catalogue = catalogue, .by_name = GCMP_MAP_INIT, .error = error};
+    if (betas->values.count < 2 && steps->values.count < 2) {
+        return GRADCMP_OK;
+    }
+    enum gradcmp_status status = note_readings(&adams, betas);
+    status = status == GRADCMP_OK ? note_readings(&adams, steps) : status;
+    status = status == GRADCMP_OK ? give(&adams) : status;
+    gcmp_map_free(&adams.by_name);
+    free(adams.items);
+    /* What is not known of each parameter is known of the whole. */
+    status = status == GRADCMP_OK ? gcmp_set_mixed_betas(catalogue, &betas->values, error) : status;
+    return status == GRADCMP_OK ? gcmp_set_mixed_steps(catalogue, &steps->values, error) : status;
 }
 
 enum gradcmp_status gcmp_dcp_read_groups(struct gradcmp_catalogue *catalogue,
@@ -217,9 +392,15 @@ enum gradcmp_status gcmp_dcp_read_groups(struct gradcmp_catalogue *catalogue,
         {.word = "step", .of_state = true, .settings = {"optimizer.step", NULL}},
         {.word = "momentum", .settings = {"sgd_momentum", NULL}},
     };
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        GCMP_TRY(read_option(catalogue, &options[i], error));
-        GCMP_TRY(record(catalogue, &options[i], error));
+    enum { COUNT = sizeof options / sizeof *options };
+    enum gradcmp_status status = GRADCMP_OK;
+    for (size_t i = 0; i < COUNT && status == GRADCMP_OK; i++) {
+        status = read_option(catalogue, &options[i], error);
+        status = status == GRADCMP_OK ? record(catalogue, &options[i], error) : status;
     }
-    return GRADCMP_OK;
+    status = status == GRADCMP_OK ? tell_apart(catalogue, &options[0], &options[1], error) : status;
+    for (size_t i = 0; i < COUNT; i++) {
+        free(options[i].readings);
+    }
+    return status;
 }

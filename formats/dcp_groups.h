@@ -7,9 +7,10 @@
 
 /* Read the options of groups of parameters ("...param_groups.<group or parameter>.betas" and the
  * like) and the counters of steps, and record them as settings under Megatron's names: adam_beta1,
- * adam_beta2, optimizer.step, lr. Betas and steps that differ within the optimizer are not recorded
- * but noted, as they mean another factor for each parameter. Sources must have been placed. An item
- * that is damaged or of a form that is not known is noted. Errors: IO, MEMORY. */
+ * adam_beta2, optimizer.step, lr. Betas and steps that differ within the optimizer are noted, and
+ * each moment is told its own (stored->adam), as far as the keys say which parameter they are of.
+ * Sources must have been placed. An item that is damaged or of a form that is not known is noted.
+ * Errors: IO, MEMORY; those of items that list the parameters of a group. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_dcp_read_groups(struct gradcmp_catalogue *catalogue,
                                                           struct gradcmp_error *error);
 

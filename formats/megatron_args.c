@@ -108,34 +108,33 @@ static const struct gcmp_node *find_groups(const struct gcmp_node *optimizer) {
     return groups != NULL && groups->kind == GCMP_NODE_LIST ? groups : NULL;
 }
 
-struct betas {
-    double first, second;
-    bool known, mixed;
+/* What the groups say; the first of each stands for them where they agree. */
+struct options {
+    struct gcmp_seen betas, steps;
 };
 
-static void look_at_group(const struct gcmp_node *group, struct betas *betas) {
+static void look_at_group(const struct gcmp_node *group, struct options *options) {
     const struct gcmp_node *pair = gcmp_node_get(group, "betas");
-    double first, second;
-    if (gcmp_node_count(pair) != 2 || !gcmp_node_number(gcmp_node_item(pair, 0), &first) ||
-        !gcmp_node_number(gcmp_node_item(pair, 1), &second)) {
-        return;
+    double first, second, step;
+    if (gcmp_node_count(pair) == 2 && gcmp_node_number(gcmp_node_item(pair, 0), &first) &&
+        gcmp_node_number(gcmp_node_item(pair, 1), &second)) {
+        gcmp_see(&options->betas, first, second);
     }
-    if (!betas->known) {
-        *betas = (struct betas){first, second, true, false};
-    } else if (first < betas->first || first > betas->first || second < betas->second ||
-               second > betas->second) {
-        betas->mixed = true;
+    const struct gcmp_node *params = gcmp_node_get(group, "params");
+    if ((params == NULL || gcmp_node_count(params) > 0) &&
+        gcmp_node_number(gcmp_node_get(group, "step"), &step)) {
+        gcmp_see(&options->steps, step, 0.0); /* an empty group takes no steps */
     }
 }
 
 /* Record what the first group says, and collect the betas of all. */
 static enum gradcmp_status read_groups(struct gradcmp_catalogue *catalogue,
-                                       const struct gcmp_node *groups, struct betas *betas,
+                                       const struct gcmp_node *groups, struct options *options,
                                        struct gradcmp_error *error) {
     static const char *const names[] = {"lr", "weight_decay", "eps", "step"};
     for (size_t i = 0; i < gcmp_node_count(groups) && i < MAX_GROUPS; i++) {
         const struct gcmp_node *group = gcmp_node_item(groups, i);
-        look_at_group(group, betas);
+        look_at_group(group, options);
         for (size_t k = 0; i == 0 && k < sizeof names / sizeof *names; k++) {
             GCMP_TRY(set_scalar(catalogue, "optimizer.", names[k], gcmp_node_get(group, names[k]),
                                 error));
@@ -146,17 +145,17 @@ static enum gradcmp_status read_groups(struct gradcmp_catalogue *catalogue,
 
 /* One optimizer, or several chained under the keys 0, 1, ... */
 static enum gradcmp_status read_optimizers(struct gradcmp_catalogue *catalogue,
-                                           const struct gcmp_node *optimizer, struct betas *betas,
-                                           struct gradcmp_error *error) {
+                                           const struct gcmp_node *optimizer,
+                                           struct options *options, struct gradcmp_error *error) {
     const struct gcmp_node *groups = find_groups(optimizer);
     if (groups != NULL) {
-        return read_groups(catalogue, groups, betas, error);
+        return read_groups(catalogue, groups, options, error);
     }
     for (size_t i = 0; i < gcmp_node_count(optimizer) && i < MAX_OPTIMIZERS; i++) {
         const struct gcmp_node *key, *value;
         int64_t number;
         if (gcmp_node_pair(optimizer, i, &key, &value) && gcmp_node_int(key, &number)) {
-            GCMP_TRY(read_groups(catalogue, find_groups(value), betas, error));
+            GCMP_TRY(read_groups(catalogue, find_groups(value), options, error));
         }
     }
     return GRADCMP_OK;
@@ -181,16 +180,14 @@ static enum gradcmp_status read_optimizer(struct gradcmp_catalogue *catalogue,
                                           const struct gcmp_node *root,
                                           const struct gcmp_node *args,
                                           struct gradcmp_error *error) {
-    struct betas betas = {0};
-    GCMP_TRY(read_optimizers(catalogue, gcmp_node_get(root, "optimizer"), &betas, error));
-    if (betas.known) {
-        GCMP_TRY(set_beta(catalogue, args, "adam_beta1", betas.first, error));
-        GCMP_TRY(set_beta(catalogue, args, "adam_beta2", betas.second, error));
+    struct options options = {.betas = {.count = 0}};
+    GCMP_TRY(read_optimizers(catalogue, gcmp_node_get(root, "optimizer"), &options, error));
+    if (options.betas.count > 0) {
+        GCMP_TRY(set_beta(catalogue, args, "adam_beta1", options.betas.values[0][0], error));
+        GCMP_TRY(set_beta(catalogue, args, "adam_beta2", options.betas.values[0][1], error));
     }
-    if (betas.mixed) {
-        GCMP_TRY(gcmp_set_mixed_betas(catalogue, error));
-    }
-    return GRADCMP_OK;
+    GCMP_TRY(gcmp_set_mixed_betas(catalogue, &options.betas, error));
+    return gcmp_set_mixed_steps(catalogue, &options.steps, error);
 }
 
 /* A positive integer setting, or 0. */

@@ -1,4 +1,5 @@
 /* What param_groups say of an optimizer, under Megatron's argument names where it has one. */
+#include <math.h>
 #include <string.h>
 
 #include "base/catalogue.h"
@@ -33,43 +34,49 @@ static enum gradcmp_status set_number(struct gradcmp_catalogue *catalogue, const
 }
 
 static enum gradcmp_status set_beta(struct gradcmp_catalogue *catalogue, const char *name,
-                                    const struct gcmp_node *value, struct gradcmp_error *error) {
-    struct gradcmp_setting setting = {.name = name, .kind = GRADCMP_SETTING_FLOAT};
-    return gcmp_node_number(value, &setting.number) ? gcmp_catalogue_set(catalogue, &setting, error)
-                                                    : GRADCMP_OK;
+                                    double value, struct gradcmp_error *error) {
+    struct gradcmp_setting setting = {.name = name, .kind = GRADCMP_SETTING_FLOAT, .number = value};
+    return gcmp_catalogue_set(catalogue, &setting, error);
 }
 
-static bool same_betas(const struct gcmp_node *a, const struct gcmp_node *b) {
-    for (size_t i = 0; i < 2; i++) {
-        double x, y;
-        if (!gcmp_node_number(gcmp_node_item(a, i), &x) ||
-            !gcmp_node_number(gcmp_node_item(b, i), &y) || x < y || x > y) {
-            return false;
-        }
+struct gradcmp_adam gcmp_pt_group_adam(const struct gcmp_node *group) {
+    const struct gcmp_node *betas = gcmp_node_get(group, "betas");
+    struct gradcmp_adam adam = {(double)NAN, (double)NAN, (double)NAN};
+    double number;
+    if (gcmp_node_count(betas) == 2 && gcmp_node_number(gcmp_node_item(betas, 0), &adam.beta1) &&
+        !gcmp_node_number(gcmp_node_item(betas, 1), &adam.beta2)) {
+        adam.beta2 = (double)NAN;
     }
-    return true;
+    adam.step = gcmp_node_number(gcmp_node_get(group, "step"), &number) ? number : adam.step;
+    return adam;
+}
+
+static bool is_empty(const struct gcmp_node *group) {
+    const struct gcmp_node *params = gcmp_node_get(group, "params");
+    return params != NULL && gcmp_node_count(params) == 0;
 }
 
 enum gradcmp_status gcmp_pt_read_groups(struct gradcmp_catalogue *catalogue,
                                         const struct gcmp_node *groups,
                                         struct gradcmp_error *error) {
     const struct gcmp_node *first = gcmp_node_item(groups, 0);
-    const struct gcmp_node *betas = gcmp_node_get(first, "betas");
-    bool is_new = gcmp_catalogue_setting(catalogue, "adam_beta1") == NULL;
+    struct gcmp_seen betas = {.count = 0}, steps = {.count = 0};
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         GCMP_TRY(set_number(catalogue, options[i].setting, gcmp_node_get(first, options[i].option),
                             error));
     }
-    if (gcmp_node_count(betas) != 2) {
-        return GRADCMP_OK;
-    }
-    GCMP_TRY(set_beta(catalogue, "adam_beta1", gcmp_node_item(betas, 0), error));
-    GCMP_TRY(set_beta(catalogue, "adam_beta2", gcmp_node_item(betas, 1), error));
-    for (size_t i = 1; is_new && i < gcmp_node_count(groups) && i < MAX_GROUPS; i++) {
-        const struct gcmp_node *other = gcmp_node_get(gcmp_node_item(groups, i), "betas");
-        if (other != NULL && !same_betas(betas, other)) {
-            return gcmp_set_mixed_betas(catalogue, error);
+    for (size_t i = 0; i < gcmp_node_count(groups) && i < MAX_GROUPS; i++) {
+        const struct gcmp_node *group = gcmp_node_item(groups, i);
+        struct gradcmp_adam adam = gcmp_pt_group_adam(group);
+        if (!is_empty(group)) {
+            gcmp_see(&betas, adam.beta1, adam.beta2);
+            gcmp_see(&steps, adam.step, 0.0);
         }
     }
-    return GRADCMP_OK;
+    if (betas.count > 0) {
+        GCMP_TRY(set_beta(catalogue, "adam_beta1", betas.values[0][0], error));
+        GCMP_TRY(set_beta(catalogue, "adam_beta2", betas.values[0][1], error));
+    }
+    GCMP_TRY(gcmp_set_mixed_betas(catalogue, &betas, error));
+    return gcmp_set_mixed_steps(catalogue, &steps, error);
 }

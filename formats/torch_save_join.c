@@ -7,6 +7,7 @@
 #include "base/catalogue.h"
 #include "base/checked.h"
 #include "base/dtype.h"
+#include "formats/mixed_betas.h"
 #include "formats/optimizer_ids.h"
 #include "formats/torch_save_set.h"
 
@@ -312,6 +313,11 @@ static enum gradcmp_status check_piece(const struct join *join, const struct gcm
         TENSOR_FAIL(join, tensor, GRADCMP_ERROR_CORRUPT,
                     "\"%.160s\" is of another shape or type than in %.200s", tensor->key, other);
     }
+    if (!gcmp_same_adam(first->adam, tensor->adam)) {
+        TENSOR_FAIL(join, tensor, GRADCMP_ERROR_CORRUPT,
+                    "\"%.160s\" was averaged over other steps, or with other betas, than in %.200s",
+                    tensor->key, other);
+    }
     return GRADCMP_OK;
 }
 
@@ -348,6 +354,7 @@ static enum gradcmp_status add_stored(struct join *join, struct whole *whole) {
     stored->piece_count = 0; /* counts up to whole->pieces */
     stored->name = tensor->name != NULL ? tensor->name : tensor->key;
     stored->state = whole->is_listed_only ? NULL : tensor->state;
+    stored->adam = tensor->adam;
     stored->dtype = tensor->unread != NULL ? (uint8_t)GRADCMP_DTYPE_NONE : tensor->view.dtype;
     return GRADCMP_OK;
 }
@@ -456,6 +463,7 @@ static enum gradcmp_status make(struct join *join) {
     for (size_t i = 0; i < count; i++) {
         GCMP_TRY(add_piece(join, i));
     }
+    GCMP_TRY(gcmp_settle_adam(join->set->catalogue, join->error));
     return say_unread(join);
 }
 

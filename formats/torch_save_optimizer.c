@@ -26,6 +26,9 @@ struct walk {
     const char *path;
     uint32_t optimizer;
     bool is_known; /* another rank's file has listed its parameters */
+    /* What groups say of their parameters; texts of their numbers, or their names, are the keys. */
+    struct gcmp_map group_of;
+    struct gradcmp_adam *adams; /* one a group */
 };
 
 /* How entries are found: bytes of this are the key. */
@@ -110,8 +113,32 @@ static enum gradcmp_status check_entry(const struct walk *walk, const struct gcm
     return GRADCMP_OK;
 }
 
+/* The key under which a parameter's group is found; NULL where it is neither number nor name. */
+static const char *group_key(const struct gcmp_node *param, char text[32]) {
+    int64_t id;
+    if (!gcmp_node_int(param, &id)) {
+        return gcmp_node_text(param);
+    }
+    snprintf(text, 32, "#%lld", (long long)id); /* no name of a parameter starts so */
+    return text;
+}
+
+/* Remember which group a parameter is of. */
+static enum gradcmp_status note_group(struct walk *walk, const struct gcmp_node *param,
+                                      size_t group) {
+    char text[32];
+    const char *key = group_key(param, text);
+    const char *copy = key == NULL ? NULL : gcmp_arena_dup(arena_of(walk), key);
+    if (key != NULL && (copy == NULL || gcmp_map_add(&walk->group_of, copy, strlen(copy), group,
+                                                     NULL) == GCMP_MAP_NO_MEMORY)) {
+        GCMP_FAIL_MEMORY(walk->place->error);
+    }
+    return GRADCMP_OK;
+}
+
 /* Names may stand in place of numbers; they are not entries, for they need no name. */
-static enum gradcmp_status walk_group(struct walk *walk, const struct gcmp_node *group) {
+static enum gradcmp_status walk_group(struct walk *walk, const struct gcmp_node *group,
+                                      size_t number) {
     const struct gcmp_node *params = gcmp_node_get(group, "params");
     const struct gcmp_node *names = gcmp_node_get(group, "param_names");
     size_t count = gcmp_node_count(params);
@@ -130,6 +157,7 @@ static enum gradcmp_status walk_group(struct walk *walk, const struct gcmp_node 
         const struct gcmp_node *name = is_named ? gcmp_node_item(names, i) : NULL;
         int64_t id;
         GCMP_TRY(visit(walk->place, params));
+        GCMP_TRY(note_group(walk, param, number));
         if (gcmp_node_text(param) != NULL) {
             continue;
         }
@@ -188,7 +216,8 @@ static void note_step(struct gcmp_pt_set *set, double value) {
 
 /* Add one value of a parameter's state: tensors, and what "step" says in any form. */
 static enum gradcmp_status walk_value(struct walk *walk, const struct gcmp_node *key,
-                                      const struct gcmp_node *value, struct gcmp_pt_tensor about) {
+                                      const struct gcmp_node *value, struct gcmp_pt_tensor about,
+                                      double *step) {
     const char *word = gcmp_node_text(key);
     struct gcmp_pt_set *set = walk->place->set;
     double number;
@@ -199,6 +228,7 @@ static enum gradcmp_status walk_value(struct walk *walk, const struct gcmp_node 
     if (!gcmp_pt_is_tensor(value)) {
         if (is_step && gcmp_node_number(value, &number)) {
             note_step(set, number);
+            *step = number;
         }
         return GRADCMP_OK;
     }
@@ -213,6 +243,7 @@ static enum gradcmp_status walk_value(struct walk *walk, const struct gcmp_node 
     if (is_step && set->tensor_count > before && added->unread == NULL && added->ndim == 0 &&
         read_scalar(walk->place, &added->view, &number)) {
         note_step(set, number);
+        *step = number;
     }
     return GRADCMP_OK;
 }
@@ -247,6 +278,17 @@ static enum gradcmp_status identify(const struct walk *walk, const struct gcmp_n
     return GRADCMP_OK;
 }
 
+/* What the group of a parameter says; NaN where it is of none. */
+static struct gradcmp_adam adam_of_group(const struct walk *walk, const struct gcmp_node *key) {
+    char text[32];
+    const char *name = group_key(key, text);
+    size_t group;
+    if (name == NULL || !gcmp_map_find(&walk->group_of, name, strlen(name), &group)) {
+        return (struct gradcmp_adam){(double)NAN, (double)NAN, (double)NAN};
+    }
+    return walk->adams[group];
+}
+
 static enum gradcmp_status walk_parameter(struct walk *walk, const struct gcmp_node *key,
                                           const struct gcmp_node *values) {
     struct gcmp_pt_tensor about = {.kind = GCMP_PT_STATE, .entry = SIZE_MAX};
@@ -261,11 +303,17 @@ static enum gradcmp_status walk_parameter(struct walk *walk, const struct gcmp_n
                    gcmp_node_kind_name(values));
     }
     GCMP_TRY(identify(walk, key, &about));
+    struct gradcmp_adam *adam = gcmp_arena_alloc(arena_of(walk), 1, sizeof *adam);
+    if (adam == NULL) {
+        GCMP_FAIL_MEMORY(walk->place->error);
+    }
+    *adam = adam_of_group(walk, key);
+    about.adam = adam;
     for (size_t i = 0; i < gcmp_node_count(values); i++) {
         const struct gcmp_node *word = NULL, *value = NULL;
         GCMP_TRY(visit(walk->place, values));
         if (gcmp_node_pair(values, i, &word, &value)) {
-            GCMP_TRY(walk_value(walk, word, value, about));
+            GCMP_TRY(walk_value(walk, word, value, about, &adam->step));
         }
     }
     return GRADCMP_OK;
@@ -273,11 +321,16 @@ static enum gradcmp_status walk_parameter(struct walk *walk, const struct gcmp_n
 
 static enum gradcmp_status walk_groups(struct walk *walk, const struct gcmp_node *groups) {
     struct gcmp_pt_set *set = walk->place->set;
+    walk->adams = gcmp_arena_alloc(arena_of(walk), gcmp_node_count(groups), sizeof *walk->adams);
+    if (walk->adams == NULL) {
+        GCMP_FAIL_MEMORY(walk->place->error);
+    }
     for (size_t i = 0; i < gcmp_node_count(groups); i++) {
         const struct gcmp_node *group = gcmp_node_item(groups, i);
         double step;
         GCMP_TRY(visit(walk->place, groups));
-        GCMP_TRY(walk_group(walk, group));
+        GCMP_TRY(walk_group(walk, group, i));
+        walk->adams[i] = gcmp_pt_group_adam(group);
         if (gcmp_node_number(gcmp_node_get(group, "step"), &step)) {
             note_step(set, step);
         }
@@ -298,18 +351,24 @@ static void number_optimizer(struct walk *walk) {
     }
 }
 
-enum gradcmp_status gcmp_pt_walk_optimizer(struct gcmp_pt_place *place,
-                                           const struct gcmp_node *optimizer, const char *path) {
-    struct walk walk = {.place = place, .path = path};
+static enum gradcmp_status walk_optimizer(struct walk *walk, const struct gcmp_node *optimizer) {
     const struct gcmp_node *state = gcmp_node_get(optimizer, "state");
-    number_optimizer(&walk);
-    GCMP_TRY(walk_groups(&walk, gcmp_node_get(optimizer, "param_groups")));
+    number_optimizer(walk);
+    GCMP_TRY(walk_groups(walk, gcmp_node_get(optimizer, "param_groups")));
     for (size_t i = 0; i < gcmp_node_count(state); i++) {
         const struct gcmp_node *key = NULL, *values = NULL;
-        GCMP_TRY(visit(place, state));
+        GCMP_TRY(visit(walk->place, state));
         if (gcmp_node_pair(state, i, &key, &values)) {
-            GCMP_TRY(walk_parameter(&walk, key, values));
+            GCMP_TRY(walk_parameter(walk, key, values));
         }
     }
     return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_pt_walk_optimizer(struct gcmp_pt_place *place,
+                                           const struct gcmp_node *optimizer, const char *path) {
+    struct walk walk = {.place = place, .path = path, .group_of = GCMP_MAP_INIT};
+    enum gradcmp_status status = walk_optimizer(&walk, optimizer);
+    gcmp_map_free(&walk.group_of);
+    return status;
 }

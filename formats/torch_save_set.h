@@ -27,6 +27,7 @@ struct gcmp_pt_tensor {
     uint64_t *start;            /* of the piece in it; NULL: it is the whole */
     struct gradcmp_extent view; /* of the piece; not set where unread */
     unsigned ndim;
+    const struct gradcmp_adam *adam; /* STATE: of the parameter, once its states were seen */
 };
 
 /* A number of an optimizer: the k-th parameter of its groups. */
@@ -96,6 +97,9 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_walk_tensors(struct gcmp_pt_place *
 GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_read_groups(struct gradcmp_catalogue *catalogue,
                                                          const struct gcmp_node *groups,
                                                          struct gradcmp_error *error);
+
+/* What a group of parameters says of itself; NaN for what it does not. */
+struct gradcmp_adam gcmp_pt_group_adam(const struct gcmp_node *group);
 
 /* Make the catalogue's stored tensors of the set: names for numbers, pieces of one tensor put
  * together. Errors: UNSUPPORTED where a number could mean several weights, where a tensor of an

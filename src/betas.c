@@ -69,19 +69,25 @@ struct share {
     bool is_average;   /* over several steps, known to be */
 };
 
+/* What a beta and a step make of a gradient. */
+static struct share make_share(double beta, double step) {
+    struct share share = {.beta = beta, .step = step, .factor = (double)NAN};
+    if (is_usable(beta) && (step == 1.0 || beta == 0.0)) {
+        share.factor = 1.0 - beta;
+    }
+    share.is_average = beta > 0.0 && step > 1.0;
+    return share;
+}
+
 static struct share share_of(const struct gcmp_comparison *comparison,
                              const struct gcmp_participant *side) {
     const struct gradcmp_catalogue *catalogue = &side->checkpoint->catalogue;
-    struct share share = {.beta = gcmp_beta_of(catalogue, comparison->report->state),
-                          .step = gcmp_step_of(catalogue),
-                          .factor = (double)NAN};
-    bool at_first = share.step == 1.0;
+    struct share share =
+        make_share(gcmp_beta_of(catalogue, comparison->report->state), gcmp_step_of(catalogue));
     if (side->is_recovered) {
         share.factor = 1.0;
-    } else if (is_usable(share.beta) && (at_first || share.beta == 0.0)) {
-        share.factor = 1.0 - share.beta;
+        share.is_average = false;
     }
-    share.is_average = !side->is_recovered && share.beta > 0.0 && share.step > 1.0;
     return share;
 }
 
@@ -97,28 +103,33 @@ static void fail_half(const struct gcmp_comparison *comparison, struct gradcmp_p
     gcmp_pair_fail(pair, &error);
 }
 
-static bool has_mixed_betas(const struct gcmp_participant *side) {
-    return gcmp_catalogue_setting(&side->checkpoint->catalogue, "optimizer.mixed_betas") != NULL;
+/* A text of what differs among the parameters of a side; NULL where nothing does. */
+static const char *mixed_of(const struct gcmp_participant *side, const char *name) {
+    const struct gradcmp_setting *setting =
+        gcmp_catalogue_setting(&side->checkpoint->catalogue, name);
+    return setting != NULL && setting->kind == GRADCMP_SETTING_TEXT ? setting->text : NULL;
 }
 
-/* Refuse where the averages of one side's groups are no one multiple of the other's; two sides with
- * groups of their own betas are taken to have the same. True where the pair has failed. */
+/* Refuse where the averages of one side's groups are no one multiple of the other's, and nothing
+ * tells which parameters are which: two sides whose groups have the same betas and steps are taken
+ * to have the same groups. True where the pair has failed. */
 static bool fail_mixed(const struct gcmp_comparison *comparison, struct gradcmp_pair_report *pair,
-                       const struct gcmp_participant *a, const struct gcmp_participant *b) {
-    bool mixed_a = has_mixed_betas(a), mixed_b = has_mixed_betas(b);
-    bool is_moment = strncmp(comparison->report->state, "exp_avg", 7) == 0;
+                       const char *what, const char *name) {
+    const struct gcmp_participant *a = &comparison->baseline;
+    const struct gcmp_participant *b = &comparison->candidates[pair - comparison->report->pairs];
+    const char *mixed_a = mixed_of(a, name), *mixed_b = mixed_of(b, name);
     bool is_recovered = a->is_recovered || b->is_recovered;
-    if (!is_moment || (mixed_a == mixed_b && !(mixed_a && is_recovered))) {
+    bool are_alike = mixed_a != NULL && mixed_b != NULL && strcmp(mixed_a, mixed_b) == 0 &&
+                     strstr(mixed_a, "...") == NULL;
+    if ((mixed_a == NULL && mixed_b == NULL) || (are_alike && !is_recovered)) {
         return false;
     }
     struct gradcmp_error error = {0};
     gcmp_error_set(&error, GRADCMP_ERROR_UNSUPPORTED, pair->path, GRADCMP_NO_OFFSET,
-                   "groups of parameters have betas of their own in the %s: expected one pair of "
-                   "betas, or the same groups on both sides, to compare %s; train both with the "
-                   "same betas, or compare main_grad (--state)",
-                   mixed_a && mixed_b ? "two checkpoints"
-                   : mixed_a          ? "baseline only"
-                                      : "candidate only",
+                   "groups of parameters have %s of their own (baseline: %.80s; candidate: %.80s): "
+                   "expected the same of all, or the same groups on both sides, to compare %s; "
+                   "train both alike, or compare main_grad (--state)",
+                   what, mixed_a == NULL ? "one" : mixed_a, mixed_b == NULL ? "one" : mixed_b,
                    comparison->report->state);
     gcmp_pair_fail(pair, &error);
     return true;
@@ -148,37 +159,166 @@ static enum gradcmp_status note_recovered(struct gcmp_comparison *comparison,
                           is_a ? a->beta : b->beta);
 }
 
+/* What of the gradient both sides hold, of one parameter or of all. */
+struct parts {
+    struct share a, b;
+};
+
+/* Refuse averages of different steps, where no iteration of the runs told of it before. True where
+ * the pair has failed. */
+static bool fail_steps(const struct gcmp_comparison *comparison, struct gradcmp_pair_report *pair,
+                       const struct parts *shares) {
+    double a = shares->a.step, b = shares->b.step;
+    if (comparison->options->allow_iterations || isnan(a) || isnan(b) || (a >= b && a <= b) ||
+        !(shares->a.is_average || shares->b.is_average)) {
+        return false;
+    }
+    struct gradcmp_error error = {0};
+    gcmp_error_set(&error, GRADCMP_ERROR_USAGE, pair->path, GRADCMP_NO_OFFSET,
+                   "step %.15g of the optimizer, the baseline is at step %.15g "
+                   "(--allow-iterations)",
+                   b, a);
+    gcmp_pair_fail(pair, &error);
+    return true;
+}
+
+/* --- parameters that were averaged each in its own way --- */
+
+static struct share own_share(const struct gcmp_comparison *comparison,
+                              const struct gradcmp_adam *adam, struct share of_all) {
+    bool is_first = strcmp(comparison->report->state, "exp_avg") == 0;
+    return adam == NULL ? of_all : make_share(is_first ? adam->beta1 : adam->beta2, adam->step);
+}
+
+static bool same_or_unknown(double a, double b) {
+    return isnan(a) ? isnan(b) : a >= b && a <= b;
+}
+
+/* True where the two sides hold the same multiple, or average, of the gradient but for a factor. */
+static bool are_comparable(const struct parts *parts) {
+    return (!isnan(parts->a.factor) && !isnan(parts->b.factor)) ||
+           (same_or_unknown(parts->a.beta, parts->b.beta) &&
+            same_or_unknown(parts->a.step, parts->b.step));
+}
+
+static double ratio_of(const struct parts *parts) {
+    return isnan(parts->a.factor) || isnan(parts->b.factor) ? 1.0
+                                                            : parts->b.factor / parts->a.factor;
+}
+
+static void fail_parameter(const struct gcmp_comparison *comparison,
+                           struct gradcmp_pair_report *pair, const char *name,
+                           const struct parts *parts) {
+    struct gradcmp_error error = {0};
+    gcmp_error_set(
+        &error, GRADCMP_ERROR_UNSUPPORTED, pair->path, GRADCMP_NO_OFFSET,
+        "%.160s: %s is at step %.15g with beta %.15g in the baseline, at step %.15g with "
+        "beta %.15g in the candidate: expected the same step and beta, or step 1 on both "
+        "sides (--exclude leaves a parameter out)",
+        name, comparison->report->state, parts->a.step, parts->a.beta, parts->b.step,
+        parts->b.beta);
+    gcmp_pair_fail(pair, &error);
+}
+
+static void fail_factor(const struct gcmp_comparison *comparison, struct gradcmp_pair_report *pair,
+                        const char *name, double own, double ratio) {
+    struct gradcmp_error error = {0};
+    gcmp_error_set(&error, GRADCMP_ERROR_UNSUPPORTED, pair->path, GRADCMP_NO_OFFSET,
+                   "%.160s: by its betas the candidate's %s is %.6g times the baseline's, and %.6g "
+                   "times for other parameters: expected one factor for all (train both sides with "
+                   "the same betas; --exclude leaves a parameter out)",
+                   name, comparison->report->state, own, ratio);
+    gcmp_pair_fail(pair, &error);
+}
+
+/* Compare parameter by parameter what both sides hold, and take the factor that all have in
+ * *shares. False where the pair has failed. */
+static bool judge_own(const struct gcmp_comparison *comparison, struct gradcmp_pair_report *pair,
+                      const struct gcmp_pairing *pairing, struct parts *shares) {
+    struct parts of_all = *shares;
+    double ratio = (double)NAN;
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gcmp_paired *sides = &pairing->sides[i];
+        if (sides->a == NULL || sides->b == NULL) {
+            continue;
+        }
+        struct parts parts = {own_share(comparison, sides->a->adam, of_all.a),
+                              own_share(comparison, sides->b->adam, of_all.b)};
+        double own = ratio_of(&parts);
+        bool is_one = isnan(ratio) || fabs(own - ratio) <= 1e-12 * ratio;
+        bool may_differ =
+            comparison->options->allow_iterations && same_or_unknown(parts.a.beta, parts.b.beta);
+        if (!are_comparable(&parts) && !may_differ) {
+            fail_parameter(comparison, pair, pair->parameters[i].name, &parts);
+            return false;
+        }
+        if (!is_one) {
+            fail_factor(comparison, pair, pair->parameters[i].name, own, ratio);
+            return false;
+        }
+        bool was_average = shares->a.is_average || shares->b.is_average;
+        if (isnan(ratio) || (!was_average && parts.a.is_average)) {
+            *shares = parts; /* of the first, or of the first average, which is noted */
+        }
+        ratio = isnan(ratio) ? own : ratio;
+    }
+    return true;
+}
+
+/* True where the sides' moments were averaged in ways that can be compared, as far as is known. */
+static bool judge_mixed(const struct gcmp_comparison *comparison, struct gradcmp_pair_report *pair,
+                        const struct gcmp_pairing *pairing, struct parts *shares) {
+    bool is_own = false;
+    if (strncmp(comparison->report->state, "exp_avg", 7) != 0) {
+        return true;
+    }
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gcmp_paired *sides = &pairing->sides[i];
+        is_own = is_own || (sides->a != NULL && sides->b != NULL &&
+                            (sides->a->adam != NULL || sides->b->adam != NULL));
+    }
+    const struct gcmp_participant *b = &comparison->candidates[pair - comparison->report->pairs];
+    if (is_own && !comparison->baseline.is_recovered && !b->is_recovered) {
+        return judge_own(comparison, pair, pairing, shares);
+    }
+    return !fail_mixed(comparison, pair, "betas", "optimizer.mixed_betas") &&
+           !fail_mixed(comparison, pair, "steps", "optimizer.mixed_steps");
+}
+
 static enum gradcmp_status apply_to_pair(struct gcmp_comparison *comparison, size_t index,
                                          struct gradcmp_error *error) {
     struct gradcmp_pair_report *pair = &comparison->report->pairs[index];
     const struct gcmp_participant *side_a = &comparison->baseline;
     const struct gcmp_participant *side_b = &comparison->candidates[index];
-    const char *state = comparison->report->state;
-    if (fail_mixed(comparison, pair, side_a, side_b)) {
+    struct parts shares = {share_of(comparison, side_a), share_of(comparison, side_b)};
+    struct share *a = &shares.a, *b = &shares.b;
+    bool is_recovered = side_a->is_recovered || side_b->is_recovered;
+    if (!judge_mixed(comparison, pair, &comparison->pairings[index], &shares) ||
+        (!is_recovered && fail_steps(comparison, pair, &shares))) {
         return GRADCMP_OK;
     }
-    struct share a = share_of(comparison, side_a), b = share_of(comparison, side_b);
-    bool differ = is_usable(a.beta) && is_usable(b.beta) && (a.beta < b.beta || a.beta > b.beta);
-    if (side_a->is_recovered != side_b->is_recovered && (a.is_average || b.is_average)) {
-        fail_half(comparison, pair, a.is_average ? &a : &b, b.is_average);
+    bool differ =
+        is_usable(a->beta) && is_usable(b->beta) && (a->beta < b->beta || a->beta > b->beta);
+    if (side_a->is_recovered != side_b->is_recovered && (a->is_average || b->is_average)) {
+        fail_half(comparison, pair, a->is_average ? a : b, b->is_average);
         return GRADCMP_OK;
     }
-    if (side_a->is_recovered || side_b->is_recovered) {
-        GCMP_TRY(note_recovered(comparison, pair, &a, &b, error));
+    if (is_recovered) {
+        GCMP_TRY(note_recovered(comparison, pair, a, b, error));
     }
-    if (a.factor < b.factor || a.factor > b.factor) {
-        GCMP_TRY(apply_factor(comparison, pair, b.factor / a.factor, error));
-    } else if (differ && (isnan(a.factor) || isnan(b.factor))) {
+    if (a->factor < b->factor || a->factor > b->factor) {
+        GCMP_TRY(apply_factor(comparison, pair, b->factor / a->factor, error));
+    } else if (differ && (isnan(a->factor) || isnan(b->factor))) {
         GCMP_TRY(
             gcmp_pair_note(comparison, pair, error,
                            "the sides average over steps with different betas (%g and %g), and "
                            "are not known to be at step 1: %s is not the same quantity on both",
-                           a.beta, b.beta, state));
+                           a->beta, b->beta, comparison->report->state));
     }
-    if (a.is_average || b.is_average) {
-        GCMP_TRY(note_average(comparison, pair, &a, &b, error));
+    if (a->is_average || b->is_average) {
+        GCMP_TRY(note_average(comparison, pair, a, b, error));
     }
-    if (strcmp(state, "exp_avg_sq") == 0) {
+    if (strcmp(comparison->report->state, "exp_avg_sq") == 0) {
         GCMP_TRY(gcmp_pair_note(comparison, pair, error,
                                 "exp_avg_sq holds squares: only magnitudes are judged (wrong signs "
                                 "cannot be seen), and eps counts twice"));

@@ -168,6 +168,11 @@ static enum gradcmp_status check_parts(const struct gcmp_rule_use *use,
                            gcmp_dims_text(other, first->ndim, first->shape),
                            (unsigned long long)shares->axis, (unsigned long long)shares->groups);
         }
+        if (!gcmp_same_adam(part->adam, first->adam)) {
+            GCMP_RULE_FAIL(error, GRADCMP_ERROR_UNSUPPORTED, use->mapping, use->rule,
+                           "%.200s was averaged over other steps, or with other betas, than %.200s",
+                           part->name, first->name);
+        }
     }
     return GRADCMP_OK;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/catalogue.h"
 #include "base/checked.h"
 #include "unshard/coverage.h"
 #include "unshard/dims.h"
@@ -76,6 +77,7 @@ static void describe(const struct work *work, const struct gcmp_entry *entry,
     out->dtype = item->stored->dtype;
     out->slabs = slot->slabs;
     out->slab_count = slot->count;
+    out->adam = item->stored->adam;
     out->vocab_rows = has_vocab_rows(work, item);
     out->replicated =
         work->catalogue->parallel.tp > 1 && !item->is_sharded && !item->name->is_expert;
@@ -97,6 +99,11 @@ static enum gradcmp_status check_alike(const struct work *work, const struct gcm
         GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT, "%s: %s as %s, but %s as %s", first->name,
                   gradcmp_dtype_name((enum gradcmp_dtype)a->stored->dtype), a->stored->key,
                   gradcmp_dtype_name((enum gradcmp_dtype)b->stored->dtype), b->stored->key);
+    }
+    if (!gcmp_same_adam(a->stored->adam, b->stored->adam)) {
+        GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
+                  "%s: its parts, %s and %s, were averaged over other steps or with other betas",
+                  first->name, a->stored->key, b->stored->key);
     }
     return GRADCMP_OK;
 }

@@ -1,6 +1,7 @@
 /* Building a catalogue. */
 #include "base/catalogue.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,4 +144,14 @@ void gcmp_catalogue_free(struct gradcmp_catalogue *catalogue) {
     catalogue->sources = NULL;
     catalogue->settings = NULL;
     catalogue->notes = NULL;
+}
+
+/* NaN is one value here: not known on both sides. */
+static bool same_number(double a, double b) {
+    return isnan(a) ? isnan(b) : a >= b && a <= b;
+}
+
+bool gcmp_same_adam(const struct gradcmp_adam *a, const struct gradcmp_adam *b) {
+    return a == b || (a != NULL && b != NULL && same_number(a->beta1, b->beta1) &&
+                      same_number(a->beta2, b->beta2) && same_number(a->step, b->step));
 }

@@ -39,6 +39,9 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_catalogue_note(struct gradcmp_catalogu
                                                          const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* True where two parameters were averaged alike: the same pointer, or the same numbers. */
+bool gcmp_same_adam(const struct gradcmp_adam *a, const struct gradcmp_adam *b);
+
 void gcmp_catalogue_free(
     struct gradcmp_catalogue *catalogue); /* arrays that grow; not arena and dir */
 

@@ -69,6 +69,11 @@ enum gradcmp_layout {
                                    ".bucket_idx_<n>" */
 };
 
+/* What the optimizer says of one parameter; NaN: not known. */
+struct gradcmp_adam {
+    double beta1, beta2, step;
+};
+
 /* One tensor as the file names it. */
 struct gradcmp_stored {
     const char *key; /* as stored: "optimizer.state.exp_avg.decoder.layers.mlp.linear_fc1.weight" */
@@ -84,6 +89,8 @@ struct gradcmp_stored {
     uint8_t dtype;         /* enum gradcmp_dtype */
     uint8_t layout;        /* enum gradcmp_layout */
     uint32_t stated_layer; /* 1 + l, where the file states it; 0: the name tells */
+    /* Of a moment, where parameters differ in it; NULL: the settings hold for all of them. */
+    const struct gradcmp_adam *adam;
 };
 
 enum gradcmp_setting_kind {

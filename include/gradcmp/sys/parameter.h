@@ -45,6 +45,7 @@ struct gradcmp_parameter {
     uint8_t overlap;    /* nonzero: the copies are pieces of one tensor that overlap; they must hold
                            the same bits, or the file is damaged */
     const struct gradcmp_former *former; /* NULL: the values are those that are stored */
+    const struct gradcmp_adam *adam;     /* as of its stored tensors */
 };
 
 /* The parameters of one state of one checkpoint, sorted bytewise by name. */
