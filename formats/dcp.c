@@ -14,6 +14,7 @@
 #include "base/catalogue.h"
 #include "base/cursor.h"
 #include "base/dtype.h"
+#include "base/json_fault.h"
 #include "base/text.h"
 #include "formats/dcp_groups.h"
 #include "formats/dcp_item.h"
@@ -45,6 +46,9 @@ static enum gradcmp_status parse_backend(const char *bytes, size_t count, const 
                                          struct gradcmp_error *error) {
     json_error_t fault;
     json_t *root = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &fault);
+    if (root == NULL && gcmp_json_lacked_memory(&fault)) {
+        GCMP_FAIL_MEMORY(error);
+    }
     if (root == NULL) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, path, (uint64_t)fault.position, "json: %.200s",
                      fault.text);

@@ -11,6 +11,7 @@
 #include "base/catalogue.h"
 #include "base/dir.h"
 #include "base/dtype.h"
+#include "base/json_fault.h"
 
 enum { MAX_LAYER = 1 << 24, MAX_NUMBERS = 1 << 24 };
 
@@ -147,7 +148,11 @@ static enum gradcmp_status take_json(
     struct gradcmp_catalogue *catalogue, const char *name, const char *text,
     enum gradcmp_status (*take)(struct gradcmp_catalogue *, const json_t *, struct gradcmp_error *),
     struct gradcmp_error *error) {
-    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    json_error_t fault;
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &fault);
+    if (json == NULL && gcmp_json_lacked_memory(&fault)) {
+        GCMP_FAIL_MEMORY(error);
+    }
     if (json == NULL) {
         return fail_text(catalogue, name, "JSON", error);
     }

@@ -4,76 +4,22 @@
  * GiB), bytes of output (MIN_OUTPUT_BYTES and eight for each byte; MAX_OUTPUT_BYTES). */
 #include "formats/hdf5_process.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "formats/hdf5_spawn.h"
 
 enum { MIN_CPU_SECONDS = 5, MAX_CPU_SECONDS = 3600, FIRST_FREE_DESCRIPTOR = 3 };
 #define MIN_OUTPUT_BYTES ((uint64_t)1 << 20)
 #define MAX_OUTPUT_BYTES ((uint64_t)1 << 30)
-
-static const char PROGRAM[] = "gradcmp-h5";
-
-/* Where the helper lies relative to the folder of the module that holds this code: beside it in a
- * build, or in the libexec folder seen from lib or bin. The build system knows the paths. */
-static const char *const folders[] = {
-    ".",
-#if defined(GRADCMP_LIBEXEC_FROM_LIB)
-    GRADCMP_LIBEXEC_FROM_LIB,
-#endif
-#if defined(GRADCMP_LIBEXEC_FROM_BIN)
-    GRADCMP_LIBEXEC_FROM_BIN,
-#endif
-};
-
-/* --- finding --- */
-
-/* Write the real path of the library, or of the program that this code is linked into. */
-static bool module_path(char *path) {
-    Dl_info info;
-    static const char here; /* an address within the module */
-    if (dladdr(&here, &info) != 0 && info.dli_fname != NULL &&
-        strchr(info.dli_fname, '/') != NULL && realpath(info.dli_fname, path) != NULL) {
-        return true;
-    }
-    return realpath("/proc/self/exe", path) != NULL;
-}
-
-static bool is_program(const char *path) {
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
-}
-
-bool gcmp_h5_find_program(char *path, size_t capacity) {
-    char module[PATH_MAX];
-    const char *chosen = secure_getenv("GRADCMP_H5HELPER");
-    if (chosen != NULL) {
-        snprintf(path, capacity, "%s", chosen);
-        return is_program(path);
-    }
-    if (!module_path(module)) {
-        return false;
-    }
-    *strrchr(module, '/') = '\0';
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        snprintf(path, capacity, "%s/%s/%s", module, folders[i], PROGRAM);
-        if (is_program(path)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* --- starting --- */
 
@@ -83,7 +29,7 @@ struct process {
     unsigned long cpu_seconds;
     uint64_t output_limit;
     int input, output_read, output_write; /* -1: not open */
-    pid_t pid;
+    struct gcmp_h5_child child;
     struct gradcmp_error *error;
 };
 
@@ -124,58 +70,24 @@ static enum gradcmp_status open_descriptors(struct process *process) {
     return GRADCMP_OK;
 }
 
-int gcmp_h5_spawn(const char *program, const char *argument, const int streams[2], pid_t *pid) {
-    char libraries[PATH_MAX + 32], name[sizeof PROGRAM], text[64];
-    const char *path = getenv("LD_LIBRARY_PATH");
-    snprintf(libraries, sizeof libraries, "LD_LIBRARY_PATH=%s", path == NULL ? "" : path);
-    snprintf(name, sizeof name, "%s", PROGRAM);
-    snprintf(text, sizeof text, "%s", argument);
-    char *arguments[] = {name, text, NULL}, *environment[] = {libraries, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    sigemptyset(&none);
-    if (posix_spawn_file_actions_init(&actions) != 0) {
-        return ENOMEM;
-    }
-    if (posix_spawnattr_init(&attributes) != 0) {
-        posix_spawn_file_actions_destroy(&actions);
-        return ENOMEM;
-    }
-    int code = posix_spawn_file_actions_adddup2(&actions, streams[0], STDIN_FILENO);
-    code = code ? code : posix_spawn_file_actions_adddup2(&actions, streams[1], STDOUT_FILENO);
-    code =
-        code ? code
-             : posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    code = code ? code : posix_spawnattr_setsigmask(&attributes, &none);
-    code = code ? code : posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    code = code ? code
-                : posix_spawn(pid, program, &actions, &attributes, arguments,
-                              path == NULL ? environment + 1 : environment);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    return code;
-}
-
 static int spawn(struct process *process, const char *program) {
     char seconds[24];
     snprintf(seconds, sizeof seconds, "%lu", process->cpu_seconds);
     const int streams[2] = {process->input, process->output_write};
-    return gcmp_h5_spawn(program, seconds, streams, &process->pid);
+    return gcmp_h5_spawn(program, seconds, streams, &process->child);
 }
 
 static enum gradcmp_status start(struct process *process) {
     char program[2 * PATH_MAX];
     if (!gcmp_h5_find_program(program, sizeof program)) {
         GCMP_FAIL_AT(process->error, GRADCMP_ERROR_UNSUPPORTED, path_of(process), GRADCMP_NO_OFFSET,
-                     "hdf5: the helper program %s is not installed beside gradcmp", PROGRAM);
+                     "hdf5: the helper program gradcmp-h5 is not installed beside gradcmp");
     }
     GCMP_TRY(open_descriptors(process));
     int code = spawn(process, program);
     close_descriptor(&process->input);
     close_descriptor(&process->output_write);
     if (code != 0) {
-        process->pid = -1;
         GCMP_FAIL_AT(process->error, GRADCMP_ERROR_IO, path_of(process), GRADCMP_NO_OFFSET,
                      "hdf5: the helper program %.300s cannot be started", program);
     }
@@ -220,17 +132,6 @@ static enum gradcmp_status read_output(struct process *process, unsigned char **
     }
 }
 
-/* Wait for the process, which has closed its output or gets no more of our attention. */
-static int wait_for(const struct process *process) {
-    int status = 0;
-    while (waitpid(process->pid, &status, 0) < 0) {
-        if (errno != EINTR) {
-            return 0; /* somebody else waited for it: the stream alone has to do */
-        }
-    }
-    return status;
-}
-
 /* The helper ends with 0 whatever it finds. Else it crashed, or could not even begin. */
 static enum gradcmp_status check_end(const struct process *process, int status) {
     int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -267,7 +168,7 @@ enum gradcmp_status gcmp_h5_run(struct gcmp_dir *dir, uint32_t file, unsigned ch
                               .input = -1,
                               .output_read = -1,
                               .output_write = -1,
-                              .pid = -1,
+                              .child = {0, -1},
                               .error = error};
     *bytes = NULL;
     *count = 0;
@@ -276,10 +177,11 @@ enum gradcmp_status gcmp_h5_run(struct gcmp_dir *dir, uint32_t file, unsigned ch
     if (status == GRADCMP_OK) {
         status = read_output(&process, bytes, count);
         if (status != GRADCMP_OK) {
-            kill(process.pid, SIGKILL);
+            close_descriptor(&process.output_read);
+            gcmp_h5_give_up(&process.child);
+        } else {
+            status = check_end(&process, gcmp_h5_wait(&process.child));
         }
-        int ended = wait_for(&process);
-        status = status == GRADCMP_OK ? check_end(&process, ended) : status;
     }
     close_descriptor(&process.input);
     close_descriptor(&process.output_write);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "formats/hdf5_process.h"
+#include "formats/hdf5_spawn.h"
 #include "formats/hdf5_wire_write.h"
 
 enum { BUFFER_BYTES = 64 << 10, FIRST_FREE_DESCRIPTOR = 3, MAX_ANSWER_BYTES = 401 };
 
 struct gcmp_h5_writer {
     int socket;
-    pid_t pid;
+    struct gcmp_h5_child child;
     bool is_broken; /* the helper listens no more */
     size_t buffered;
     unsigned char buffer[BUFFER_BYTES];
@@ -46,7 +45,7 @@ static enum gradcmp_status start(struct gcmp_h5_writer *writer, const char *prog
     const int streams[2] = {theirs, file};
     int code = theirs < 0 || file < 0
                    ? EMFILE
-                   : gcmp_h5_spawn(program, GCMP_H5W_ARGUMENT, streams, &writer->pid);
+                   : gcmp_h5_spawn(program, GCMP_H5W_ARGUMENT, streams, &writer->child);
     close(ends[1]);
     if (theirs >= 0) {
         close(theirs);
@@ -209,13 +208,14 @@ enum gradcmp_status gcmp_h5_writer_end(struct gcmp_h5_writer *writer, bool keep,
     if (keep) {
         put_number(writer, GCMP_H5W_END, 1);
         (void)flush(writer);
-    } else {
-        kill(writer->pid, SIGKILL);
     }
     (void)shutdown(writer->socket, SHUT_WR);
-    size_t count = read_answer(writer, answer, MAX_ANSWER_BYTES);
+    size_t count = keep ? read_answer(writer, answer, MAX_ANSWER_BYTES) : 0;
     close(writer->socket);
-    while (waitpid(writer->pid, &ended, 0) < 0 && errno == EINTR) {
+    if (keep) {
+        ended = gcmp_h5_wait(&writer->child);
+    } else {
+        gcmp_h5_give_up(&writer->child);
     }
     free(writer);
     if (!keep) {

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_fault.h"
+
 enum { MAX_DEPTH = 64, MAX_COST = 1 << 22, OBJECT_COST = 8 };
 
 /* What a scan of the text found. */
@@ -80,7 +82,7 @@ enum gradcmp_status gcmp_json_parse(const struct gcmp_json_text *text, json_t **
     if (*root != NULL) {
         return GRADCMP_OK;
     }
-    if (json_error_code(&fault) == json_error_out_of_memory) {
+    if (gcmp_json_lacked_memory(&fault)) {
         GCMP_FAIL_MEMORY(error);
     }
     uint64_t at = fault.position < 0 ? 0 : (uint64_t)fault.position;

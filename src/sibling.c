@@ -27,8 +27,7 @@ static bool is_dump_folder(const char *name) {
     return false;
 }
 
-/* The save folder of a dump; malloced, NULL where the dump does not lie in one. */
-static char *save_folder(const char *dump) {
+char *gcmp_sibling_folder(const char *dump) {
     char *path = realpath(dump, NULL);
     if (path != NULL && (cut_last(path) == NULL || !is_dump_folder(cut_last(path)))) {
         free(path);
@@ -68,7 +67,7 @@ static void take_over(const struct gradcmp_catalogue *from, struct gradcmp_catal
 }
 
 void gcmp_sibling_look(struct gradcmp_checkpoint *checkpoint) {
-    char *folder = save_folder(checkpoint->path);
+    char *folder = gcmp_sibling_folder(checkpoint->path);
     char *path = folder == NULL ? NULL : find_checkpoint(folder, checkpoint->catalogue.iteration);
     struct gradcmp_checkpoint *sibling = NULL;
     if (path != NULL && gcmp_checkpoint_open_alone(path, NULL, &sibling, NULL) == GRADCMP_OK) {

@@ -11,6 +11,9 @@
  * found or cannot be read changes nothing. */
 void gcmp_sibling_look(struct gradcmp_checkpoint *checkpoint);
 
+/* The save folder of a gradient dump at `dump`; malloced, NULL where it does not lie in one. */
+char *gcmp_sibling_folder(const char *dump);
+
 /* Where `path` holds gradient dumps beside the checkpoint that was found below it, note which of
  * them is read. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_sibling_note(struct gradcmp_checkpoint *checkpoint,

@@ -693,6 +693,31 @@ GRADCMP_API size_t gradcmp_config_count(const struct gradcmp_config *config);
 GRADCMP_API void gradcmp_config_entry(const struct gradcmp_config *config, size_t index,
                                       struct gradcmp_config_entry *out);
 
+/* What a process in the sandbox may still open. Start from GRADCMP_SANDBOX_OPTIONS_INIT. */
+struct gradcmp_sandbox_options {
+    size_t struct_size;
+    const char *const *inputs; /* files, and folders with what is beneath them; missing ones are
+                                  left out */
+    size_t input_count;
+    const char *const *outputs; /* files to be written, also missing ones: their folder may be
+                                   written to, and what is there be replaced */
+    size_t output_count;
+};
+#define GRADCMP_SANDBOX_OPTIONS_INIT                                                               \
+    { sizeof(struct gradcmp_sandbox_options), NULL, 0, NULL, 0 }
+
+/* Give up, for this process and for good, whatever comparing checkpoints does not take (Linux:
+ * Landlock and seccomp): only inputs can be read and only beside outputs can be written; no program
+ * can be started, no network or other process be spoken to, no memory be made executable. HDF5 is
+ * still read by the helper program, which a process forked here starts from then on. For programs
+ * that read what they do not trust, and do nothing else; not with GPUs, which take more rights.
+ * Call it once, before threads are started: what already runs keeps its rights, as do open
+ * descriptors. TMPDIR is set to a new folder that goes away with the process. UNSUPPORTED where the
+ * kernel, a container or the processor does not allow it: end the process then, it may have given
+ * up part of its rights. USAGE when called again; IO; MEMORY. `sandbox` may be NULL. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_sandbox_enter(const struct gradcmp_sandbox_options *sandbox, struct gradcmp_error *error);
+
 #ifdef __cplusplus
 }
 #endif

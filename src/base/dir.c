@@ -287,6 +287,7 @@ enum gcmp_dir_kind gcmp_dir_kind(struct gcmp_dir *dir, const char *name) {
     struct stat info;
     bool known = fstat(fd, &info) == 0;
     close(fd);
+    errno = 0;
     if (known && S_ISREG(info.st_mode)) {
         return GCMP_DIR_FILE;
     }

@@ -32,7 +32,8 @@ bool gcmp_dir_has_file(struct gcmp_dir *dir, const char *name);
 bool gcmp_dir_has_dir(struct gcmp_dir *dir, const char *name);
 
 /* What stands under a relative name. OTHER: a FIFO, a socket, a device, a link that leads outside,
- * something that may not be opened: opening it gives the error that says so. */
+ * something that may not be opened: opening it gives the error that says so; errno is what the
+ * system said, 0 where it is only no file. */
 enum gcmp_dir_kind { GCMP_DIR_ABSENT, GCMP_DIR_FILE, GCMP_DIR_FOLDER, GCMP_DIR_OTHER };
 enum gcmp_dir_kind gcmp_dir_kind(struct gcmp_dir *dir, const char *name);
 

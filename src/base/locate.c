@@ -1,6 +1,7 @@
 /* Finds the checkpoint below a path by the files that mark one. */
 #include "base/locate.h"
 
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/dir.h"
+#include "base/dir_private.h"
 #include "base/text.h"
 
 /* Limits: levels below the given folder, folders looked into, names in one folder, bytes of a
@@ -227,9 +229,13 @@ static enum gradcmp_status check_target(const struct search *search, const char 
         GCMP_FAIL_MEMORY(error);
     }
     enum gcmp_dir_kind kind = gcmp_dir_kind(search->dir, target);
+    int code = errno; /* of OTHER: why it was not opened, or 0 */
     free(target);
     if (kind == GCMP_DIR_FOLDER) {
         return GRADCMP_OK;
+    }
+    if (kind == GCMP_DIR_OTHER && code != 0 && code != EXDEV) {
+        return fail_at(search, tracker, gcmp_dir_status(code), gcmp_dir_reason(code), error);
     }
     if (kind == GCMP_DIR_OTHER) {
         return fail_at(search, tracker, GRADCMP_ERROR_CORRUPT,
@@ -258,7 +264,13 @@ static enum gradcmp_status follow_tracker(struct search *search, const char *fol
         status = fail_at(search, path, GRADCMP_ERROR_CORRUPT, "too long for a tracker file", error);
     }
     GCMP_TRY_OUT(status);
+    errno = 0;
     name = folder_of_tracker((char *)bytes, count, tracker == MEGATRON_TRACKER);
+    if (name == NULL && errno == ENOMEM) {
+        status =
+            gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory");
+        goto out;
+    }
     if (name == NULL) {
         status = fail_at(search, path, GRADCMP_ERROR_CORRUPT, "does not name one folder beside it",
                          error);

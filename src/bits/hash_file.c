@@ -4,6 +4,7 @@
 #include "bits/hash_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include <jansson.h>
 #include <xxhash.h>
 
+#include "base/json_fault.h"
 #include "report/json.h"
 
 enum { MAX_FILE_BYTES = 1 << 30, DIGEST_DIGITS = 32, SCHEMA = 1 };
@@ -117,7 +119,9 @@ static enum gradcmp_status write_temporary(int descriptor, const char *path,
         return fail_io(path, "write", error);
     }
     enum gradcmp_status status = write_document(file, hashes, error);
-    if (status == GRADCMP_OK && (fflush(file) != 0 || (fsync(descriptor) != 0 && errno == EIO))) {
+    /* EINVAL, EROFS: what cannot be flushed. */
+    if (status == GRADCMP_OK &&
+        (fflush(file) != 0 || (fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS))) {
         status = fail_io(path, "write", error);
     }
     if (fclose(file) != 0 && status == GRADCMP_OK) {
@@ -126,22 +130,33 @@ static enum gradcmp_status write_temporary(int descriptor, const char *path,
     return status;
 }
 
+/* Make a new file beside `path`, only to be written; its name goes into `temporary`. */
+static int open_temporary(const char *path, char *temporary, size_t capacity) {
+    enum { ATTEMPTS = 100 };
+    int descriptor = -1;
+    for (unsigned attempt = 0; attempt < ATTEMPTS && descriptor < 0; attempt++) {
+        snprintf(temporary, capacity, "%s.%ld-%u.tmp", path, (long)getpid(), attempt);
+        descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (descriptor < 0 && errno != EEXIST) {
+            break;
+        }
+    }
+    return descriptor;
+}
+
 enum gradcmp_status gcmp_bits_hashes_write(const char *path, struct gcmp_bits_hashes *hashes,
                                            struct gradcmp_error *error) {
-    size_t bytes = strlen(path) + sizeof ".XXXXXX";
+    enum { ENDING_BYTES = 64 };
+    size_t bytes = strlen(path) + ENDING_BYTES;
     char *temporary = malloc(bytes);
     if (temporary == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    snprintf(temporary, bytes, "%s.XXXXXX", path);
-    int descriptor = mkstemp(temporary);
+    int descriptor = open_temporary(path, temporary, bytes);
     if (descriptor < 0) {
         free(temporary);
         return fail_io(path, "write", error);
     }
-    mode_t mask = umask(0);
-    umask(mask);
-    (void)fchmod(descriptor, 0666 & ~mask);
     enum gradcmp_status status = write_temporary(descriptor, path, hashes, error);
     if (status == GRADCMP_OK && rename(temporary, path) != 0) {
         status = fail_io(path, "write", error);
@@ -232,8 +247,12 @@ static enum gradcmp_status take_document(const json_t *root, const char *path,
 static enum gradcmp_status slurp(const char *path, char **bytes, size_t *count,
                                  struct gradcmp_error *error) {
     struct stat info;
-    FILE *file = fopen(path, "rbe");
+    int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "rb");
     if (file == NULL) {
+        if (descriptor >= 0) {
+            close(descriptor);
+        }
         return fail_io(path, "read", error);
     }
     enum gradcmp_status status = GRADCMP_OK;
@@ -265,8 +284,13 @@ enum gradcmp_status gcmp_bits_hashes_read(const char *path, struct gcmp_arena *a
     if (status == GRADCMP_OK) {
         json_error_t fault;
         json_t *root = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &fault);
-        status = root == NULL ? fail_foreign(path, "no JSON", error)
-                              : take_document(root, path, arena, out, error);
+        if (root == NULL && gcmp_json_lacked_memory(&fault)) {
+            status = gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
+                                    "out of memory");
+        } else {
+            status = root == NULL ? fail_foreign(path, "no JSON", error)
+                                  : take_document(root, path, arena, out, error);
+        }
         json_decref(root);
     }
     free(bytes);

@@ -43,6 +43,8 @@ int cli_run_compare(const struct cli_settings *settings);
 int cli_run_ls(const struct cli_settings *settings);
 int cli_run_check(const struct cli_settings *settings);
 int cli_run_extract(const struct cli_settings *settings);
+/* What extract writes: as --format says, else by the file's name. */
+enum cli_format cli_extract_format(const struct cli_settings *settings);
 int cli_run_sweep(const struct cli_settings *settings);
 int cli_run_fit(const struct cli_settings *settings);
 int cli_run_metrics(const struct cli_settings *settings);

@@ -14,8 +14,7 @@ static bool ends_in(const char *text, const char *ending) {
     return length > end && strcmp(text + length - end, ending) == 0;
 }
 
-/* What to write: as --format says, else by the file's name. */
-static enum cli_format format_of(const struct cli_settings *settings) {
+enum cli_format cli_extract_format(const struct cli_settings *settings) {
     const char *name = settings->output;
     if (settings->format != CLI_FORMAT_BY_NAME) {
         return (enum cli_format)settings->format;
@@ -32,7 +31,7 @@ static bool check_arguments(const struct cli_settings *settings) {
         cli_complain("%s: one checkpoint at a time is extracted", settings->operands[1]);
     } else if (settings->output == NULL) {
         cli_complain("no file to write: gradcmp extract CHECKPOINT -o FILE.safetensors");
-    } else if (format_of(settings) == CLI_FORMAT_BY_NAME) {
+    } else if (cli_extract_format(settings) == CLI_FORMAT_BY_NAME) {
         cli_complain("%s: the name must end in .safetensors, .h5 or .hdf5, or --format must say "
                      "what to write",
                      settings->output);
@@ -46,10 +45,10 @@ static int extract(struct gradcmp_checkpoint *checkpoint, const struct gradcmp_o
                    const struct cli_settings *settings) {
     struct cli_file file;
     struct gradcmp_error error = {0};
-    if (!cli_file_open(&file, settings->output)) {
+    bool is_hdf5 = cli_extract_format(settings) == CLI_FORMAT_HDF5;
+    if (!(is_hdf5 ? cli_file_open_readable : cli_file_open)(&file, settings->output)) {
         return CLI_EXIT_TROUBLE;
     }
-    bool is_hdf5 = format_of(settings) == CLI_FORMAT_HDF5;
     enum gradcmp_status status =
         is_hdf5 ? gradcmp_checkpoint_extract_hdf5(checkpoint, options, settings->as_float32,
                                                   file.descriptor, &error)

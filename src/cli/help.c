@@ -16,7 +16,7 @@ static bool is_rare(const struct cli_option *option) {
         "k",      "C",         "max-bound",   "compat",      "allow-same", "allow-iterations",
         "verify", "no-verify", "buffers",     "device",      "previous-a", "previous-b",
         "layers", "iteration", "junit-level", "annotations", "fit",        "allow-routing",
-        "config"};
+        "config", "sandbox",   "memory-limit"};
     for (size_t i = 0; i < sizeof rare / sizeof rare[0]; i++) {
         if (strcmp(option->name, rare[i]) == 0) {
             return true;

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/config.h"
+#include "cli/contain.h"
 #include "cli/generate.h"
 #include "cli/help.h"
 #include "cli/interrupt.h"
@@ -91,7 +92,7 @@ static int run(const struct cli_command *command, struct cli_arguments arguments
     } else if (settings.config != NULL && !arguments.is_configured) {
         status = run_configured(settings.config, command, arguments, is_named);
     } else if (is_named || check_first_operand(&settings)) {
-        status = command->run(&settings);
+        status = cli_contain(&settings) ? command->run(&settings) : CLI_EXIT_TROUBLE;
     }
     free(settings.operands);
     return status;

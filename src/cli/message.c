@@ -7,6 +7,12 @@
 
 enum { MAX_LINE_BYTES = 4096 };
 
+static uint64_t memory_limit_bytes;
+
+void cli_message_memory(uint64_t bytes) {
+    memory_limit_bytes = bytes;
+}
+
 /* C0, DEL, and C1 in UTF-8 (0xC2 0x80 .. 0xC2 0x9F). */
 static int is_control(const unsigned char *at) {
     return at[0] < 0x20 || at[0] == 0x7F || (at[0] == 0xC2 && at[1] >= 0x80 && at[1] <= 0x9F);
@@ -40,10 +46,15 @@ void cli_complain_error(const struct gradcmp_error *error) {
     }
     const char *message =
         error->message[0] == '\0' ? "failed for an unknown reason" : error->message;
+    char limit[80] = "";
+    if (error->code == GRADCMP_ERROR_MEMORY && memory_limit_bytes != 0) {
+        snprintf(limit, sizeof limit, "; --memory-limit allows %" PRIu64 " bytes",
+                 memory_limit_bytes);
+    }
     if (error->path[0] == '\0') {
-        cli_complain("%s%s", message, byte);
+        cli_complain("%s%s%s", message, byte, limit);
     } else {
-        cli_complain("%s: %s%s", error->path, message, byte);
+        cli_complain("%s: %s%s%s", error->path, message, byte, limit);
     }
 }
 

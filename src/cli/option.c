@@ -155,6 +155,12 @@ const struct cli_option cli_options[] = {
      "Print what a rule looks at, what it accepts, and why."},
     {"lenient", 0, CLI_FLAG, CLI_TRACE, FIELD(lenient), 1, NO_ARGUMENT, "judge the rest",
      "Leave out what is damaged or cannot be compared, and judge the rest."},
+    {"sandbox", 0, CLI_FLAG, ~0U, FIELD(sandbox), 1, NO_ARGUMENT, "give up rights",
+     "Give up all rights but to read the given paths and to write the reports (Landlock, seccomp): "
+     "no other file, no network, no program. Trouble where the kernel does not allow it."},
+    {"memory-limit", 0, CLI_SIZE, ~0U, FIELD(memory_limit_bytes), 0, "SIZE", NULL, "of the process",
+     "Take no more memory than this, such as 256MiB, buffers and threads included; trouble where "
+     "that does not do. The helper for HDF5 gets as much again."},
     {"help", 'h', CLI_FLAG, CLI_ALL | CLI_METRICS | CLI_LINT | CLI_TRACE, FIELD(help), 1,
      NO_ARGUMENT, "this text", "Print a short help and exit."},
     {"config", 0, CLI_TEXT, ~0U, FIELD(config), 0, "FILE", NULL, "options from a file",

@@ -127,8 +127,8 @@ static char *resolve(const char *path) {
     return real != NULL ? real : strdup(path);
 }
 
-static bool open_temporary(struct cli_file *file) {
-    enum { ATTEMPTS = 100 };
+static bool open_temporary(struct cli_file *file, int access) {
+    enum { ATTEMPTS = 100, HOW = O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW };
     size_t folder = folder_length(file->final_path), room = folder + 64;
     file->temporary_path = malloc(room);
     if (file->temporary_path == NULL) {
@@ -137,8 +137,7 @@ static bool open_temporary(struct cli_file *file) {
     for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
         snprintf(file->temporary_path, room, "%.*s.gradcmp-%ld-%u.tmp", (int)folder,
                  file->final_path, (long)getpid(), attempt);
-        file->descriptor =
-            open(file->temporary_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        file->descriptor = open(file->temporary_path, access | HOW, 0666);
         if (file->descriptor >= 0 || errno != EEXIST) {
             return file->descriptor >= 0;
         }
@@ -152,7 +151,7 @@ static void release(struct cli_file *file) {
     file->final_path = file->temporary_path = NULL;
 }
 
-bool cli_file_open(struct cli_file *file, const char *path) {
+static bool open_file(struct cli_file *file, const char *path, int access) {
     struct stat status;
     bool exists = stat(path, &status) == 0;
     *file = (struct cli_file){.path = path, .descriptor = -1};
@@ -161,7 +160,7 @@ bool cli_file_open(struct cli_file *file, const char *path) {
         return file->descriptor >= 0 || fail_on(path);
     }
     file->final_path = resolve(path);
-    if (file->final_path == NULL || !open_temporary(file)) {
+    if (file->final_path == NULL || !open_temporary(file, access)) {
         fail_on(path);
         release(file);
         return false;
@@ -170,6 +169,14 @@ bool cli_file_open(struct cli_file *file, const char *path) {
         errno = 0; /* the new file then has the modes of any new file */
     }
     return true;
+}
+
+bool cli_file_open(struct cli_file *file, const char *path) {
+    return open_file(file, path, O_WRONLY);
+}
+
+bool cli_file_open_readable(struct cli_file *file, const char *path) {
+    return open_file(file, path, O_RDWR);
 }
 
 int cli_file_write(void *user, const char *bytes, size_t length_bytes) {

@@ -44,6 +44,9 @@ bool cli_file_check_new(const char *path);
  * Prints one line and returns false on failure. */
 bool cli_file_open(struct cli_file *file, const char *path);
 
+/* The same for one that is read again while it is written. */
+bool cli_file_open_readable(struct cli_file *file, const char *path);
+
 /* A gradcmp_write_fn; `user` is a struct cli_file. */
 int cli_file_write(void *user, const char *bytes, size_t length_bytes);
 

@@ -44,6 +44,9 @@ struct cli_settings {
     const char *config; /* file of more options; NULL: none */
     int configured;     /* how many of the arguments come from that file */
 
+    int sandbox;                 /* nonzero: rights are given up first */
+    uint64_t memory_limit_bytes; /* of the process; 0: none */
+
     const char **operands; /* into argv */
     size_t operand_count;
 };

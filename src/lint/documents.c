@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/yaml_doc.h"
+#include "base/json_fault.h"
 #include "lint/text.h"
 
 enum { MAX_SECTION_DEPTH = 4 };
@@ -129,6 +130,9 @@ enum gradcmp_status gcmp_lint_read_json(const char *bytes, size_t length_bytes,
                                         struct gradcmp_error *error) {
     json_error_t trouble;
     json_t *document = json_loadb(bytes, length_bytes, JSON_REJECT_DUPLICATES, &trouble);
+    if (document == NULL && gcmp_json_lacked_memory(&trouble)) {
+        GCMP_FAIL_MEMORY(error);
+    }
     if (document == NULL) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, source->path,
                      (uint64_t)(trouble.position > 0 ? trouble.position : 0),

@@ -2,6 +2,7 @@
  * {"step": number | "nan"}}}, the same with a list of values, {metric: {"step": number}}, and
  * {metric: [number]}. */
 #include "metrics/text_source.h"
+#include "base/json_fault.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -214,6 +215,9 @@ enum gradcmp_status gcmp_golden_read(const struct gcmp_metric_text *text,
     json_error_t trouble;
     json_t *document =
         json_loadb(text->bytes, text->length_bytes, JSON_REJECT_DUPLICATES, &trouble);
+    if (document == NULL && gcmp_json_lacked_memory(&trouble)) {
+        GCMP_FAIL_MEMORY(error);
+    }
     if (document == NULL) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, text->path,
                      (uint64_t)(trouble.position > 0 ? trouble.position : 0),
