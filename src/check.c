@@ -485,11 +485,7 @@ static enum gradcmp_status check_open(const struct finding_sink *sink,
     count_work(checkpoint, sink->checked);
     struct check_plan plan = {.checkpoint = checkpoint};
     struct gradcmp_error side_error = {0};
-    struct gcmp_engine_options engine = {.threads = options->threads,
-                                         .buffer_bytes = options->buffer_bytes,
-                                         .verify = options->verify,
-                                         .progress = options->progress,
-                                         .progress_user = options->progress_user};
+    struct gcmp_engine_options engine = gcmp_engine_options_of(options);
     enum gradcmp_status status;
     GCMP_TRY_OUT(make_plan(&plan, sink->arena, error));
     GCMP_TRY_OUT(gcmp_engine_run(plan.jobs, plan.count, &engine, &side_error, 1, error));

@@ -313,11 +313,7 @@ static enum gradcmp_status run_engine(struct gcmp_comparison *comparison, struct
 static enum gradcmp_status run_plan(struct gcmp_comparison *comparison, struct plan *plan,
                                     struct gradcmp_error *error) {
     const struct gradcmp_options *options = comparison->options;
-    struct gcmp_engine_options engine = {.threads = options->threads,
-                                         .buffer_bytes = options->buffer_bytes,
-                                         .verify = options->verify,
-                                         .progress = options->progress,
-                                         .progress_user = options->progress_user};
+    struct gcmp_engine_options engine = gcmp_engine_options_of(options);
     struct gradcmp_report *report = comparison->report;
     GCMP_TRY(run_engine(comparison, plan, &engine, error));
     for (size_t p = 0; p < report->pair_count; p++) {

@@ -48,6 +48,7 @@ need_build_packages() {
     need_library libzstd libzstd-dev
     need_library yaml-0.1 libyaml-dev
     need_library blosc libblosc-dev
+    need_library liburing liburing-dev
     need_library hdf5 libhdf5-dev
 }
 

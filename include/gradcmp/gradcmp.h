@@ -120,8 +120,9 @@ typedef int (*gradcmp_progress_fn)(void *user, uint64_t bytes_done, uint64_t byt
 /* Receive one piece of output; return 0, or nonzero when it could not be written. */
 typedef int (*gradcmp_write_fn)(void *user, const char *bytes, size_t length_bytes);
 
-/* Called at most once a call, from the thread that made it, with one line that a person should see
- * although nothing is lost: an accelerator failed, and the processor took over. */
+/* Called from the thread that made the call, at most once for each reason, with one line that a
+ * person should see although nothing is lost: an accelerator failed, and the processor took over; a
+ * file system refused direct reads. */
 typedef void (*gradcmp_warn_fn)(void *user, const char *line);
 
 /* What adds the sums up; the figures are the same. */
@@ -129,6 +130,13 @@ enum gradcmp_device {
     GRADCMP_DEVICE_AUTO = 0, /* a GPU where one is at hand and the job is large enough to gain */
     GRADCMP_DEVICE_CPU = 1,
     GRADCMP_DEVICE_CUDA = 2 /* a GPU or an error (DEVICE) */
+};
+
+/* How reads run ahead of sums; the figures are the same. */
+enum gradcmp_reads {
+    GRADCMP_READS_AUTO = 0, /* by io_uring where the kernel allows it and there is enough to read */
+    GRADCMP_READS_URING = 1,  /* the same, however little there is */
+    GRADCMP_READS_THREADS = 2 /* by more threads */
 };
 
 /* How judgement and reading are to be done. Start from GRADCMP_OPTIONS_INIT. */
@@ -165,12 +173,14 @@ struct gradcmp_options {
     const char *fit;   /* file of `gradcmp fit` whose k, C and floors judge; NULL: the theory */
     int allow_loose;   /* gradcmp_fit_make: nonzero: good pairs may be beyond the theory's bound */
     int allow_routing; /* nonzero: what a flipped choice of experts explains does not fail a pair */
+    enum gradcmp_reads reads;
+    int direct; /* nonzero: read past the page cache (O_DIRECT) where the file system allows it */
 };
 #define GRADCMP_OPTIONS_INIT                                                                       \
     {                                                                                              \
         sizeof(struct gradcmp_options), NULL, NULL, NULL, GRADCMP_DTYPE_NONE, 0.0, 0.0, 0.0, 0, 0, \
             -1, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, NULL, NULL, GRADCMP_DEVICE_AUTO, 0,      \
-            NULL, NULL, NULL, 0, 0                                                                 \
+            NULL, NULL, NULL, 0, 0, GRADCMP_READS_AUTO, 0                                          \
     }
 
 struct gradcmp_checkpoint;

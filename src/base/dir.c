@@ -249,9 +249,7 @@ void gcmp_dir_close(struct gcmp_dir *dir) {
         return;
     }
     for (uint32_t i = 0; i < dir->file_count; i++) {
-        if (dir->files[i].fd >= 0) {
-            close(dir->files[i].fd);
-        }
+        gcmp_dir_close_file(&dir->files[i]);
         free(dir->files[i].path);
     }
     if (dir->root >= 0) {
@@ -474,7 +472,7 @@ enum gradcmp_status gcmp_dir_add(struct gcmp_dir *dir, const char *name, size_t 
                   name_bytes > 200 ? 200 : (int)name_bytes, name, fault);
     }
     GCMP_TRY(grow_files(dir, error));
-    struct gcmp_file added = {.fd = -1};
+    struct gcmp_file added = {.fd = -1, .direct = -1};
     GCMP_TRY(gcmp_dir_name_file(dir, name, name_bytes, &added, error));
     enum gradcmp_status status = identify_file(dir, &added, error);
     if (status != GRADCMP_OK) {

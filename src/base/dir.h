@@ -73,6 +73,35 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_read(struct gcmp_dir *dir, uint32_
                                                    uint64_t offset, void *buffer, size_t count,
                                                    struct gradcmp_error *error);
 
+/* --- reads that a caller makes itself --- */
+
+/* Whether files are opened past the page cache (O_DIRECT) as well. */
+enum gcmp_dir_direct {
+    GCMP_DIR_CACHED,  /* no */
+    GCMP_DIR_DIRECT,  /* yes */
+    GCMP_DIR_REFUSED, /* it was wanted, and the file system refused: no */
+};
+/* What offsets, sizes and addresses of direct reads are multiples of: enough for every disk. */
+enum { GCMP_DIRECT_BYTES = 4096 };
+
+/* Have files opened past the page cache too; to be called while nobody reads. Where the system
+ * refuses that for one file, or later a read, all go on without it. */
+void gcmp_dir_use_direct(struct gcmp_dir *dir);
+/* Give it up, after a read that was refused as it is. Thread-safe, as is asking. */
+void gcmp_dir_refuse_direct(struct gcmp_dir *dir);
+enum gcmp_dir_direct gcmp_dir_direct(struct gcmp_dir *dir);
+
+/* Pin a registered file without waiting for others' descriptors: *fd stays open until
+ * gcmp_dir_unpin. With `direct`, one that reads past the page cache. False where there is none to
+ * be had now; a read by gcmp_dir_read always gets one, whatever is pinned. */
+bool gcmp_dir_pin(struct gcmp_dir *dir, uint32_t file, bool direct, int *fd);
+void gcmp_dir_unpin(struct gcmp_dir *dir, uint32_t file);
+
+/* The error of a read of `count` bytes that failed with errno `code`, or with 0 after the file's
+ * last byte, when `got` bytes had been read: what gcmp_dir_read would say. */
+enum gradcmp_status gcmp_dir_fail_read(const struct gcmp_dir *dir, uint32_t file, uint64_t at,
+                                       int code, struct gradcmp_error *error);
+
 /* Open a registered file once more, for another process to read: *fd is the caller's to close. It
  * must still be the file that was registered. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_open_fd(const struct gcmp_dir *dir, uint32_t file,

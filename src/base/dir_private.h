@@ -20,9 +20,11 @@ struct gcmp_file {
     uint64_t bytes;
     dev_t device;
     ino_t inode;
-    int fd; /* -1: not open now */
+    int fd;     /* -1: not open now */
+    int direct; /* the same file past the page cache; -1: not open so */
     bool opening;
-    unsigned users;
+    unsigned users; /* pins included */
+    unsigned pins;
     uint64_t last_use;
 };
 
@@ -40,6 +42,8 @@ struct gcmp_dir {
     uint32_t open_files[GCMP_MAX_OPEN]; /* indices of open files, in no order */
     unsigned open_count, open_limit;
     unsigned opening_count; /* descriptors promised to threads that are opening */
+    unsigned pinned_count;  /* open files with pins */
+    enum gcmp_dir_direct direct;
     uint64_t clock;
 };
 
@@ -55,6 +59,9 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_open_regular(const struct gcmp_dir
                                                            const char *name,
                                                            struct gcmp_opened *out,
                                                            struct gradcmp_error *error);
+
+/* Close a file's descriptors, if they are open. */
+void gcmp_dir_close_file(struct gcmp_file *file);
 
 /* The system's reason as a lower-case phrase, the same in every locale, and the status it means:
  * names that lie are the fault of the file that named them, the rest is the system's. */

@@ -2,6 +2,8 @@
 #include "base/dir_private.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +12,16 @@
 
 /* The largest single read; the system's own limit is just under 2 GiB. */
 enum { MAX_READ_BYTES = 1 << 30 };
+
+void gcmp_dir_close_file(struct gcmp_file *file) {
+    if (file->fd >= 0) {
+        close(file->fd);
+    }
+    if (file->direct >= 0) {
+        close(file->direct);
+    }
+    file->fd = file->direct = -1;
+}
 
 /* Close the idle descriptor that was used longest ago; false when none is idle. Lock held. */
 static bool evict_one(struct gcmp_dir *dir) {
@@ -25,8 +37,7 @@ static bool evict_one(struct gcmp_dir *dir) {
         return false;
     }
     struct gcmp_file *file = &dir->files[dir->open_files[oldest]];
-    close(file->fd);
-    file->fd = -1;
+    gcmp_dir_close_file(file);
     dir->open_files[oldest] = dir->open_files[--dir->open_count];
     return true;
 }
@@ -70,19 +81,16 @@ static enum gradcmp_status open_for_pool(struct gcmp_dir *dir, struct gcmp_file 
     if (status == GRADCMP_OK) {
         file->fd = opened.fd;
         dir->open_files[dir->open_count++] = (uint32_t)(file - dir->files);
-    } else if (ran_out && dir->open_count > 0) {
+    } else if (ran_out && dir->open_count > dir->pinned_count) {
         dir->open_limit = dir->open_count; /* the process has no more to give: live with these */
         *again = true;
     }
     return status;
 }
 
-/* Get a descriptor of a file; it stays open until release_fd. */
-static enum gradcmp_status acquire_fd(struct gcmp_dir *dir, uint32_t index, int *fd,
-                                      struct gradcmp_error *error) {
-    struct gcmp_file *file = &dir->files[index];
-    enum gradcmp_status status = GRADCMP_OK;
-    pthread_mutex_lock(&dir->lock);
+/* Have a file open, waiting for others where need be. Lock held. */
+static enum gradcmp_status open_file(struct gcmp_dir *dir, struct gcmp_file *file,
+                                     struct gradcmp_error *error) {
     while (file->fd < 0) {
         if (file->opening) {
             pthread_cond_wait(&dir->changed, &dir->lock);
@@ -93,12 +101,20 @@ static enum gradcmp_status acquire_fd(struct gcmp_dir *dir, uint32_t index, int 
             continue;
         }
         bool again = false;
-        status = open_for_pool(dir, file, &again, error);
+        enum gradcmp_status status = open_for_pool(dir, file, &again, error);
         if (status != GRADCMP_OK && !again) {
-            break;
+            return status;
         }
-        status = GRADCMP_OK;
     }
+    return GRADCMP_OK;
+}
+
+/* Get a descriptor of a file; it stays open until release_fd. */
+static enum gradcmp_status acquire_fd(struct gcmp_dir *dir, uint32_t index, int *fd,
+                                      struct gradcmp_error *error) {
+    struct gcmp_file *file = &dir->files[index];
+    pthread_mutex_lock(&dir->lock);
+    enum gradcmp_status status = open_file(dir, file, error);
     if (status == GRADCMP_OK) {
         file->users++;
         file->last_use = ++dir->clock;
@@ -136,6 +152,17 @@ static int read_fully(int fd, uint64_t offset, unsigned char *buffer, size_t cou
     return 0;
 }
 
+enum gradcmp_status gcmp_dir_fail_read(const struct gcmp_dir *dir, uint32_t file, uint64_t at,
+                                       int code, struct gradcmp_error *error) {
+    const char *path = dir->files[file].path;
+    if (code != 0) {
+        GCMP_FAIL_AT(error, gcmp_dir_status(code), path, at, "read: %s", gcmp_dir_reason(code));
+    }
+    GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, path, at,
+                 "truncated while being read: %llu bytes expected, the file ends at byte %llu",
+                 (unsigned long long)dir->files[file].bytes, (unsigned long long)at);
+}
+
 enum gradcmp_status gcmp_dir_read(struct gcmp_dir *dir, uint32_t file, uint64_t offset,
                                   void *buffer, size_t count, struct gradcmp_error *error) {
     const char *path = dir->files[file].path;
@@ -152,16 +179,107 @@ enum gradcmp_status gcmp_dir_read(struct gcmp_dir *dir, uint32_t file, uint64_t 
     int result = read_fully(fd, offset, buffer, count, &got);
     int code = errno;
     release_fd(dir, file);
-    if (result < 0) {
-        GCMP_FAIL_AT(error, gcmp_dir_status(code), path, offset + got, "read: %s",
-                     gcmp_dir_reason(code));
-    }
-    if (got < count) {
-        GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, path, offset + got,
-                     "truncated while being read: %llu bytes expected, the file ends at byte %llu",
-                     (unsigned long long)bytes, (unsigned long long)(offset + got));
+    if (result < 0 || got < count) {
+        return gcmp_dir_fail_read(dir, file, offset + got, result < 0 ? code : 0, error);
     }
     return GRADCMP_OK;
+}
+
+/* --- pins --- */
+
+void gcmp_dir_use_direct(struct gcmp_dir *dir) {
+    if (dir->direct == GCMP_DIR_CACHED) {
+        dir->direct = GCMP_DIR_DIRECT;
+        dir->open_limit = dir->open_limit / 2 < 2 ? 2 : dir->open_limit / 2; /* each counts twice */
+    }
+}
+
+void gcmp_dir_refuse_direct(struct gcmp_dir *dir) {
+    pthread_mutex_lock(&dir->lock);
+    dir->direct = GCMP_DIR_REFUSED;
+    pthread_mutex_unlock(&dir->lock);
+}
+
+enum gcmp_dir_direct gcmp_dir_direct(struct gcmp_dir *dir) {
+    pthread_mutex_lock(&dir->lock);
+    enum gcmp_dir_direct direct = dir->direct;
+    pthread_mutex_unlock(&dir->lock);
+    return direct;
+}
+
+/* Tell whether a file may be pinned: at least one descriptor stays for those who do not pin, who
+ * give it back without waiting for anything, so that nobody waits forever. Lock held. */
+static bool may_pin(struct gcmp_dir *dir, const struct gcmp_file *file) {
+    if (file->pins > 0) {
+        return true;
+    }
+    if (dir->pinned_count + 1 >= dir->open_limit || file->opening) {
+        return false;
+    }
+    return file->fd >= 0 || dir->open_count + dir->opening_count < dir->open_limit ||
+           evict_one(dir);
+}
+
+static void unpin(struct gcmp_dir *dir, struct gcmp_file *file) {
+    dir->pinned_count -= --file->pins == 0;
+    if (--file->users == 0) {
+        pthread_cond_broadcast(&dir->changed);
+    }
+}
+
+/* Open a pinned file once more, past the page cache: by the descriptor, so that it is the same
+ * file. False where that is refused. Lock held on entry and return, but not meanwhile. */
+static bool open_direct(struct gcmp_dir *dir, struct gcmp_file *file) {
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file->fd);
+    pthread_mutex_unlock(&dir->lock);
+    int fd = open(path, O_RDONLY | O_DIRECT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int code = errno;
+    pthread_mutex_lock(&dir->lock);
+    if (fd < 0) {
+        /* Without a descriptor left, this one is read through the cache. */
+        dir->direct = code == EMFILE || code == ENFILE ? dir->direct : GCMP_DIR_REFUSED;
+        return file->direct >= 0;
+    }
+    if (file->direct >= 0) {
+        close(fd); /* another thread was faster */
+    } else {
+        file->direct = fd;
+    }
+    return true;
+}
+
+/* Have a file that may be pinned open, without waiting for others. Lock held. */
+static bool open_now(struct gcmp_dir *dir, struct gcmp_file *file) {
+    bool again = false;
+    return file->fd >= 0 || open_for_pool(dir, file, &again, NULL) == GRADCMP_OK;
+}
+
+bool gcmp_dir_pin(struct gcmp_dir *dir, uint32_t index, bool direct, int *fd) {
+    struct gcmp_file *file = &dir->files[index];
+    pthread_mutex_lock(&dir->lock);
+    bool pinned = may_pin(dir, file);
+    if (pinned) {
+        file->users++;
+        file->last_use = ++dir->clock;
+        dir->pinned_count += file->pins++ == 0; /* counted first: the lock is let go of below */
+        pinned =
+            open_now(dir, file) && (!direct || file->direct >= 0 ||
+                                    (dir->direct == GCMP_DIR_DIRECT && open_direct(dir, file)));
+        if (pinned) {
+            *fd = direct ? file->direct : file->fd;
+        } else {
+            unpin(dir, file);
+        }
+    }
+    pthread_mutex_unlock(&dir->lock);
+    return pinned;
+}
+
+void gcmp_dir_unpin(struct gcmp_dir *dir, uint32_t index) {
+    pthread_mutex_lock(&dir->lock);
+    unpin(dir, &dir->files[index]);
+    pthread_mutex_unlock(&dir->lock);
 }
 
 /* Read an open file of known size into new memory. */
@@ -195,7 +313,7 @@ enum gradcmp_status gcmp_dir_slurp(struct gcmp_dir *dir, const char *name, uint6
     if (fault != NULL) {
         GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT, "file name \"%.200s\" %s", name, fault);
     }
-    struct gcmp_file file = {.fd = -1};
+    struct gcmp_file file = {.fd = -1, .direct = -1};
     GCMP_TRY(gcmp_dir_name_file(dir, name, strlen(name), &file, error));
     struct gcmp_opened opened;
     enum gradcmp_status status;

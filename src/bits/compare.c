@@ -181,11 +181,7 @@ static enum gradcmp_status run_engine(struct pass *pass, struct gradcmp_error *e
     }
     enum gradcmp_status status = make_jobs(pass, &jobs, error);
     if (status == GRADCMP_OK) {
-        struct gcmp_engine_options engine = {.threads = options->threads,
-                                             .buffer_bytes = options->buffer_bytes,
-                                             .verify = options->verify,
-                                             .progress = options->progress,
-                                             .progress_user = options->progress_user};
+        struct gcmp_engine_options engine = gcmp_engine_options_of(options);
         status =
             gcmp_engine_run(jobs.list, jobs.count, &engine, errors, 1 + pass->task->count, error);
     }

@@ -265,11 +265,7 @@ static enum gradcmp_status run_jobs(struct hasher *hasher, const struct gradcmp_
         status =
             gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory");
     } else if (hasher->count > 0) {
-        struct gcmp_engine_options engine = {.threads = options->threads,
-                                             .buffer_bytes = options->buffer_bytes,
-                                             .verify = options->verify,
-                                             .progress = options->progress,
-                                             .progress_user = options->progress_user};
+        struct gcmp_engine_options engine = gcmp_engine_options_of(options);
         status = gcmp_engine_run(jobs, hasher->count, &engine, &side_error, 1, error);
     }
     free(jobs);

@@ -30,6 +30,7 @@ int cli_run_bits(const struct cli_settings *settings) {
     struct gradcmp_options options = settings->options;
     options.progress = cli_progress_step;
     options.progress_user = &progress;
+    options.warn = cli_warn;
     struct gradcmp_bits_options bits = GRADCMP_BITS_OPTIONS_INIT;
     bits.ignore = settings->ignore.items;
     bits.ignore_count = settings->ignore.count;

@@ -13,10 +13,10 @@ enum { LEFT_COLUMNS = 20, CELL_COLUMNS = 40, MAX_CELLS = 64, SCREEN_COLUMNS = 80
 /* Options that few need: the screen has no room for them, --help-all and the manual have. */
 static bool is_rare(const struct cli_option *option) {
     static const char *const rare[] = {
-        "k",      "C",         "max-bound",   "compat",      "allow-same", "allow-iterations",
-        "verify", "no-verify", "buffers",     "device",      "previous-a", "previous-b",
-        "layers", "iteration", "junit-level", "annotations", "fit",        "allow-routing",
-        "config", "sandbox",   "memory-limit"};
+        "k",      "C",         "max-bound",    "compat",      "allow-same", "allow-iterations",
+        "verify", "no-verify", "buffers",      "device",      "previous-a", "previous-b",
+        "layers", "iteration", "junit-level",  "annotations", "fit",        "allow-routing",
+        "config", "sandbox",   "memory-limit", "reads",       "direct"};
     for (size_t i = 0; i < sizeof rare / sizeof rare[0]; i++) {
         if (strcmp(option->name, rare[i]) == 0) {
             return true;

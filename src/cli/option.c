@@ -122,6 +122,14 @@ const struct cli_option cli_options[] = {
     {"buffers", 0, CLI_SIZE, CLI_ALL, FIELD(options.buffer_bytes), 0, "SIZE", NULL,
      "memory, e.g. 48MiB",
      "Bound of all buffers together, such as 4MiB or 1GiB; by default 48MiB."},
+    {"reads", 0, CLI_CHOICE, CLI_COMPARE | CLI_FIT | CLI_CHECK | CLI_BITS, FIELD(options.reads), 0,
+     "HOW", CHOICES("auto", "uring", "threads"), "auto, uring, threads",
+     "How reads run ahead of sums: uring (the kernel's io_uring), threads, or auto, which takes "
+     "io_uring where the kernel allows it and there is enough to read. The figures are the same."},
+    {"direct", 0, CLI_FLAG, CLI_COMPARE | CLI_FIT | CLI_CHECK | CLI_BITS, FIELD(options.direct), 1,
+     NO_ARGUMENT, "past the page cache",
+     "Read past the page cache (O_DIRECT), which spares memory that others use; where the file "
+     "system refuses, through it."},
     {"format", 0, CLI_CHOICE, CLI_EXTRACT, FIELD(format), 1, "NAME", CHOICES("safetensors", "hdf5"),
      "safetensors, hdf5", "Write this format; by default the file's name tells (.h5, .hdf5)."},
     {"map", 0, CLI_TEXT, CLI_COMPARE | CLI_FIT | CLI_LS | CLI_CHECK | CLI_EXTRACT,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fenv.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -21,7 +22,8 @@ enum {
     /* With an accelerator: two buffers of each side, and staging. They are to be large, since each
      * copy and each launch costs microseconds. */
     LANE_BUFFERS = 5,
-    LEAST_LANE_BYTES = 1024 * 1024
+    LEAST_LANE_BYTES = 1024 * 1024,
+    LEAST_RING_BYTES = 32 * 1024 * 1024 /* of all jobs: less is read before a ring is set up */
 };
 
 /* Sums are made to nearest and without flushing to zero, whatever the caller's thread is set to. */
@@ -34,10 +36,8 @@ static void set_arithmetic(void) {
 static void *work(void *user) {
     struct gcmp_worker *worker = user;
     struct gcmp_run *run = worker->run;
-    struct gcmp_unit unit;
     set_arithmetic();
-    while (gcmp_run_take(run, &unit)) {
-        gcmp_worker_process(worker, &unit);
+    while (gcmp_worker_step(worker)) {
     }
     gcmp_worker_finish(worker);
     pthread_mutex_lock(&run->lock);
@@ -131,13 +131,11 @@ static void await_others(struct crew *crew, uint64_t *next_ns) {
 
 /* Work on the calling thread, which alone calls back and starts others. */
 static void lead(struct crew *crew) {
-    struct gcmp_unit unit;
     uint64_t next_ns = 0;
     report_if_due(crew->run, &next_ns);
     while (crew->count < crew->run->threads && add_thread(crew)) {
     }
-    while (gcmp_run_take(crew->run, &unit)) {
-        gcmp_worker_process(&crew->workers[0], &unit);
+    while (gcmp_worker_step(&crew->workers[0])) {
         report_if_due(crew->run, &next_ns);
         add_reader_if_due(crew);
     }
@@ -147,25 +145,99 @@ static void lead(struct crew *crew) {
 
 /* --- the run --- */
 
-/* Choose threads and the size of their buffers. No more threads than there is work for; fewer where
- * the buffers' bound says so, readers first. */
-static void size_run(struct gcmp_run *run, const struct gcmp_engine_options *options) {
+/* Tell whether the jobs are of the kind that is read ahead through rings: those that hand elements
+ * over in turns, or compute some from others, wait for more than reads. */
+static bool may_use_rings(const struct gcmp_run *run, const struct gcmp_engine_options *options) {
+    bool may = options->reads != GRADCMP_READS_THREADS && run->accelerator == NULL &&
+               run->pages == NULL && !run->has_formers &&
+               (options->reads == GRADCMP_READS_URING || run->bytes_total >= LEAST_RING_BYTES);
+    for (size_t i = 0; i < run->job_count && may; i++) {
+        may = !gcmp_job_has_turns(&run->jobs[i]);
+    }
+    return may;
+}
+
+/* Choose a way of reading ahead that this system allows. */
+static const struct gcmp_ring_way *choose_way(const struct gcmp_run *run,
+                                              const struct gcmp_engine_options *options) {
+    const struct gcmp_ring_way *way =
+        options->ring_way != NULL ? options->ring_way : gcmp_ring_uring();
+    struct gcmp_ring *probe =
+        way != NULL && may_use_rings(run, options) ? gcmp_ahead_open_ring(way) : NULL;
+    if (probe == NULL) {
+        return NULL;
+    }
+    way->close(probe);
+    return way;
+}
+
+static uint64_t total_bytes(const struct gcmp_engine_options *options) {
+    return options->buffer_bytes == 0 ? DEFAULT_BUFFER_BYTES : options->buffer_bytes;
+}
+
+/* Choose threads: no more than there is work for, or than `buffers` of the least size each allow.
+ * Returns how many there may be at most. */
+static unsigned choose_threads(struct gcmp_run *run, const struct gcmp_engine_options *options,
+                               uint64_t buffers, uint64_t least_bytes) {
     unsigned threads = options->threads == 0 ? gcmp_engine_default_threads() : options->threads;
-    uint64_t total = options->buffer_bytes == 0 ? DEFAULT_BUFFER_BYTES : options->buffer_bytes;
     uint64_t units = run->job_count + run->bytes_total / LEAST_BUFFER_BYTES;
-    uint64_t buffers = run->accelerator != NULL ? LANE_BUFFERS : BUFFERS;
-    uint64_t least = run->accelerator != NULL ? LEAST_LANE_BYTES : LEAST_BUFFER_BYTES;
-    uint64_t most = total / (buffers * least);
+    uint64_t most = total_bytes(options) / (buffers * least_bytes);
     most = most < units ? most : units;
     most = most < 1 ? 1 : most;
     threads = threads < MOST_THREADS ? threads : MOST_THREADS;
     run->threads = threads < most ? threads : (unsigned)most;
-    unsigned readers = run->threads < MOST_READERS ? run->threads + 2 : MOST_READERS;
-    run->readers = readers < most - run->threads ? readers : (unsigned)most - run->threads;
-    uint64_t each = total / (run->threads + run->readers) / buffers;
-    each = each / LEAST_BUFFER_BYTES * LEAST_BUFFER_BYTES;
+    return most < MOST_THREADS + MOST_READERS ? (unsigned)most : MOST_THREADS + MOST_READERS;
+}
+
+/* Choose the size of each of a thread's buffers, where there are `buffers` in all. */
+static void size_buffers(struct gcmp_run *run, const struct gcmp_engine_options *options,
+                         uint64_t buffers) {
+    uint64_t each = total_bytes(options) / buffers / LEAST_BUFFER_BYTES * LEAST_BUFFER_BYTES;
     run->buffer_bytes = each < LEAST_BUFFER_BYTES ? LEAST_BUFFER_BYTES : (size_t)each;
     run->unit_bytes = run->accelerator != NULL ? run->buffer_bytes : UNIT_BYTES;
+    /* Direct reads are rounded up on their way through staging. */
+    run->most_unit_bytes = run->direct ? run->buffer_bytes / 2 : run->buffer_bytes;
+    run->most_unit_bytes =
+        run->most_unit_bytes < LEAST_BUFFER_BYTES ? LEAST_BUFFER_BYTES : run->most_unit_bytes;
+}
+
+/* Buffers of a thread that reads ahead: two of each slot, and staging. */
+static uint64_t ahead_buffers(unsigned slots) {
+    return 2 * (uint64_t)slots + 1;
+}
+
+/* Size a run whose threads read ahead: as many slots as leave buffers that hold a unit. False where
+ * the bound of all buffers allows none. */
+static bool size_ahead_run(struct gcmp_run *run, const struct gcmp_engine_options *options) {
+    if (total_bytes(options) < ahead_buffers(GCMP_LEAST_SLOTS) * LEAST_BUFFER_BYTES) {
+        return false;
+    }
+    choose_threads(run, options, ahead_buffers(GCMP_LEAST_SLOTS), LEAST_BUFFER_BYTES);
+    run->readers = 0;
+    uint64_t unit = run->direct ? 2 * UNIT_BYTES : UNIT_BYTES;
+    run->slots = GCMP_MOST_SLOTS;
+    while (run->slots > GCMP_LEAST_SLOTS &&
+           total_bytes(options) / run->threads / ahead_buffers(run->slots) < unit) {
+        run->slots--;
+    }
+    size_buffers(run, options, run->threads * ahead_buffers(run->slots));
+    return true;
+}
+
+/* Choose threads and the size of their buffers. Fewer threads where the buffers' bound says so,
+ * readers first. */
+static void size_run(struct gcmp_run *run, const struct gcmp_engine_options *options) {
+    run->ring_way = choose_way(run, options);
+    if (run->ring_way != NULL && size_ahead_run(run, options)) {
+        return;
+    }
+    run->ring_way = NULL;
+    uint64_t buffers = run->accelerator != NULL ? LANE_BUFFERS : BUFFERS;
+    uint64_t least = run->accelerator != NULL ? LEAST_LANE_BYTES : LEAST_BUFFER_BYTES;
+    unsigned most = choose_threads(run, options, buffers, least);
+    unsigned readers = run->threads < MOST_READERS ? run->threads + 2 : MOST_READERS;
+    run->readers = readers < most - run->threads ? readers : most - run->threads;
+    size_buffers(run, options, (run->threads + run->readers) * buffers);
 }
 
 static enum gradcmp_status run_threads(struct gcmp_run *run, struct gradcmp_error *error) {
@@ -189,6 +261,35 @@ static enum gradcmp_status run_threads(struct gcmp_run *run, struct gradcmp_erro
     }
     free(crew.workers);
     free(crew.threads);
+    return status;
+}
+
+/* Find a checkpoint whose file system refuses to be read past the page cache; NULL: none is known.
+ */
+static const struct gcmp_dir *find_refusal(const struct gcmp_run *run) {
+    for (size_t i = 0; i < run->table_count; i++) {
+        struct gcmp_dir *dir = run->catalogues[i]->dir;
+        if (gcmp_dir_direct(dir) == GCMP_DIR_REFUSED) {
+            return dir;
+        }
+    }
+    return NULL;
+}
+
+/* Run the threads; tell of a refusal where none was known before. */
+static enum gradcmp_status run_and_tell(struct gcmp_run *run,
+                                        const struct gcmp_engine_options *options,
+                                        struct gradcmp_error *error) {
+    bool was_known = find_refusal(run) != NULL;
+    enum gradcmp_status status = run_threads(run, error);
+    const struct gcmp_dir *refused = was_known ? NULL : find_refusal(run);
+    if (refused != NULL && options->warn != NULL) {
+        char line[600];
+        snprintf(line, sizeof line,
+                 "%.400s: the file system refuses direct reads; went on through the page cache",
+                 gcmp_dir_path(refused));
+        options->warn(options->warn_user, line);
+    }
     return status;
 }
 
@@ -218,6 +319,18 @@ static enum gradcmp_status conclude(struct gcmp_run *run, struct gradcmp_error *
     return errors[0].code;
 }
 
+struct gcmp_engine_options gcmp_engine_options_of(const struct gradcmp_options *options) {
+    return (struct gcmp_engine_options){.threads = options->threads,
+                                        .buffer_bytes = options->buffer_bytes,
+                                        .verify = options->verify,
+                                        .progress = options->progress,
+                                        .progress_user = options->progress_user,
+                                        .reads = options->reads,
+                                        .direct = options->direct,
+                                        .warn = options->warn,
+                                        .warn_user = options->warn_user};
+}
+
 enum gradcmp_status gcmp_engine_run(struct gcmp_job *jobs, size_t job_count,
                                     const struct gcmp_engine_options *options,
                                     struct gradcmp_error *errors, size_t owner_count,
@@ -226,6 +339,7 @@ enum gradcmp_status gcmp_engine_run(struct gcmp_job *jobs, size_t job_count,
     struct gcmp_run run = {.jobs = jobs,
                            .job_count = job_count,
                            .pages = options->pages,
+                           .direct = options->direct != 0,
                            .accelerator = options->accelerator,
                            .accelerator_error = options->accelerator_error};
     memset(errors, 0, owner_count * sizeof *errors);
@@ -234,7 +348,7 @@ enum gradcmp_status gcmp_engine_run(struct gcmp_job *jobs, size_t job_count,
     enum gradcmp_status status = gcmp_run_make(&run, options, owner_count, error);
     if (status == GRADCMP_OK) {
         size_run(&run, options);
-        status = run_threads(&run, error);
+        status = run_and_tell(&run, options, error);
     }
     if (status == GRADCMP_OK) {
         status = conclude(&run, errors, error);

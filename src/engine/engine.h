@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "engine/accelerator.h"
 #include "engine/pages.h"
+#include "engine/ring.h"
+#include "gradcmp/gradcmp.h"
 #include "gradcmp/sys/parameter.h"
 #include "gradcmp/sys/tally.h"
 
@@ -74,7 +76,16 @@ struct gcmp_engine_options {
      * the run fails (DEVICE). */
     struct gradcmp_error *accelerator_error;
     struct gcmp_pages *pages; /* files are read through them; NULL: as they are */
+    /* How reads run ahead of sums. */
+    enum gradcmp_reads reads;
+    int direct; /* nonzero: whole pieces are read past the page cache, where that is allowed */
+    gradcmp_warn_fn warn; /* told at the end where it was refused; NULL allowed */
+    void *warn_user;
+    const struct gcmp_ring_way *ring_way; /* in place of io_uring; NULL normally */
 };
+
+/* What the caller of the library chose: threads, buffers, ways of reading, checks, progress. */
+struct gcmp_engine_options gcmp_engine_options_of(const struct gradcmp_options *options);
 
 /* Run all jobs; figures do not depend on options. errors[o] for each owner o < owner_count says
  * whether that side could be read (code 0); the tallies of jobs with a failed side are not to be

@@ -4,6 +4,7 @@
 #define GCMP_ENGINE_GATHER_H
 
 #include "engine/engine.h"
+#include "engine/file_read.h"
 #include "engine/records.h"
 
 /* Which elements of a parameter a slab can hold. */
@@ -53,5 +54,45 @@ struct gcmp_want {
  * returns; of several faults the one of the first slab. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_gather(const struct gcmp_want *want,
                                                  struct gradcmp_error *error);
+
+/* --- the same with reads under way --- */
+
+/* Pieces of a load that are read ahead; what a unit has beyond is read at its end. */
+enum { GCMP_LOAD_PIECES = 32 };
+
+/* What a slab gives to a load. */
+struct gcmp_load_piece {
+    size_t slab;                /* of the side's plan */
+    struct gcmp_record *record; /* held; NULL: the slab is gathered at the end */
+    struct gcmp_record_bytes bytes;
+    struct gcmp_file_read read;
+};
+
+/* Gathering that was started and is to be ended. */
+struct gcmp_load {
+    struct gcmp_want want; /* its staging is the load's alone */
+    struct gcmp_load_piece pieces[GCMP_LOAD_PIECES];
+    size_t piece_count;
+    size_t next_slab; /* slabs from here on are gathered at the end */
+    size_t staged_bytes;
+};
+
+/* A way of reading, and one thread's ring of it. NULL: nothing is under way, ever. */
+struct gcmp_under_way {
+    const struct gcmp_ring_way *way;
+    struct gcmp_ring *ring;
+};
+
+/* Start to gather load->want. What goes wrong is told at the end. */
+void gcmp_load_start(struct gcmp_load *load, const struct gcmp_under_way *under_way);
+/* Tell whether all that was started is there. */
+bool gcmp_load_is_here(const struct gcmp_load *load, const struct gcmp_under_way *under_way);
+/* Wait for the reads, gather what is left (through `staging`), and check as gcmp_gather does. With
+ * `is_wanted` false it only waits. Nothing is under way or held afterwards. Status: as gcmp_gather.
+ */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_load_end(struct gcmp_load *load,
+                                                   const struct gcmp_under_way *under_way,
+                                                   const struct gcmp_staging *staging,
+                                                   bool is_wanted, struct gradcmp_error *error);
 
 #endif

@@ -26,6 +26,7 @@ struct gcmp_records {
     int verify;
     uint64_t decoded_limit_bytes;
     struct gcmp_pages *pages; /* NULL: files are read as they are */
+    bool direct;              /* past the page cache, where that is allowed */
     pthread_mutex_t lock;     /* guards what follows, and the records' state, holders and list */
     pthread_cond_t changed;
     struct gcmp_record **by_source; /* NULL: not looked at */
@@ -92,6 +93,11 @@ void gcmp_records_free(struct gcmp_records *records) {
 
 void gcmp_records_use_pages(struct gcmp_records *records, struct gcmp_pages *pages) {
     records->pages = pages;
+}
+
+void gcmp_records_use_direct(struct gcmp_records *records) {
+    records->direct = true;
+    gcmp_dir_use_direct(records->catalogue->dir);
 }
 
 void gcmp_records_announce(struct gcmp_records *records, uint32_t source, size_t job) {
@@ -372,6 +378,18 @@ static enum gradcmp_status read_decoded(const struct gcmp_record *record,
         got += done < 0 ? 0 : (size_t)done;
     }
     return GRADCMP_OK;
+}
+
+bool gcmp_record_in_file(const struct gcmp_record *record, uint64_t at, struct gcmp_pages_at *out) {
+    out->dir = record->table->catalogue->dir;
+    out->file = source_of(record)->file;
+    out->offset_bytes = record->offset_bytes + at;
+    return record->decoded == NULL && !record->decoded_in_file && record->table->pages == NULL;
+}
+
+bool gcmp_record_is_direct(const struct gcmp_record *record) {
+    return record->table->direct &&
+           gcmp_dir_direct(record->table->catalogue->dir) == GCMP_DIR_DIRECT;
 }
 
 enum gradcmp_status gcmp_record_read(const struct gcmp_record *record,

@@ -82,6 +82,15 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_record_read(const struct gcmp_record *
                                                       struct gcmp_record_bytes *bytes,
                                                       struct gradcmp_error *error);
 
+/* Tell where in a file the bytes of a held record lie: what may be read in other ways than
+ * gcmp_record_read. False where they lie elsewhere, or are read through pages. */
+bool gcmp_record_in_file(const struct gcmp_record *record, uint64_t at, struct gcmp_pages_at *out);
+
+/* Read whole pieces past the page cache where the file system allows it. */
+void gcmp_records_use_direct(struct gcmp_records *records);
+/* Tell whether the record's bytes in a file are to be read so now. */
+bool gcmp_record_is_direct(const struct gcmp_record *record);
+
 /* Take note that bytes of a held record were used: what decides whether it was read whole. */
 void gcmp_record_note_used(struct gcmp_record *record, uint64_t bytes);
 

@@ -42,6 +42,9 @@ static enum gradcmp_status add_table(struct gcmp_run *run,
         GCMP_FAIL_MEMORY(error);
     }
     gcmp_records_use_pages(table, run->pages);
+    if (run->direct) {
+        gcmp_records_use_direct(table);
+    }
     run->tables[run->table_count] = table;
     run->catalogues[run->table_count++] = catalogue;
     return GRADCMP_OK;
@@ -175,7 +178,7 @@ static void size_units(const struct gcmp_run *run, struct gcmp_task *task) {
         depth = former_depth > depth ? former_depth : depth;
     }
     uint64_t bytes = depth > run->unit_bytes / PIECE_BYTES ? depth * PIECE_BYTES : run->unit_bytes;
-    bytes = bytes < run->buffer_bytes ? bytes : run->buffer_bytes;
+    bytes = bytes < run->most_unit_bytes ? bytes : run->most_unit_bytes;
     uint64_t most = bytes / widest, elems = GRADCMP_BLOCK_ELEMS;
     while (elems * 2 <= most) {
         elems *= 2;

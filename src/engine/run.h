@@ -44,8 +44,12 @@ struct gcmp_run {
     const struct gradcmp_catalogue **catalogues;
     size_t table_count;
     bool has_formers;
-    size_t buffer_bytes;                        /* of each of a thread's buffers */
-    uint64_t unit_bytes;                        /* of a side, where slabs are not interleaved */
+    size_t buffer_bytes;                  /* of each of a thread's buffers */
+    uint64_t unit_bytes;                  /* of a side, where slabs are not interleaved */
+    uint64_t most_unit_bytes;             /* of a side, where they are */
+    const struct gcmp_ring_way *ring_way; /* threads read ahead through rings; NULL: none do */
+    unsigned slots;                       /* then: buffers of loads, of each thread */
+    bool direct;
     const struct gcmp_accelerator *accelerator; /* NULL: none */
     struct gradcmp_error *accelerator_error; /* NULL: its failure is the run's; guarded by lock */
     unsigned threads;                        /* that may tally at one time */
@@ -144,6 +148,14 @@ struct gcmp_lane {
     } units[GRADCMP_BACKEND_SLOTS];
 };
 
+struct gcmp_ahead;
+
+/* How gathering ended. */
+struct gcmp_gathered {
+    enum gradcmp_status status;
+    struct gradcmp_error error;
+};
+
 /* A thread's buffers, and what it does with them. With a lane, a and b are its buffers. */
 struct gcmp_worker {
     struct gcmp_run *run;
@@ -151,16 +163,20 @@ struct gcmp_worker {
     double *former; /* GCMP_FORMER_ELEMS values, where the run has formers; else NULL */
     struct gcmp_staging staging;
     struct gcmp_lane lane;
-    unsigned units; /* processed so far */
-    bool timed;     /* the reads of the unit at hand are timed */
+    struct gcmp_ahead *ahead; /* NULL: nothing is read ahead on this thread */
+    unsigned units;           /* processed so far */
+    bool timed;               /* the reads of the unit at hand are timed */
 };
+
+/* A buffer that direct reads may use; NULL without memory. The caller frees it. */
+unsigned char *gcmp_buffer_make(size_t bytes);
 
 /* False without memory. */
 bool gcmp_worker_make(struct gcmp_worker *worker, struct gcmp_run *run);
 void gcmp_worker_free(struct gcmp_worker *worker);
 
-/* Gather and tally a unit. */
-void gcmp_worker_process(struct gcmp_worker *worker, const struct gcmp_unit *unit);
+/* Do the next bit of work: a unit, or a side of one. False where none is left. */
+bool gcmp_worker_step(struct gcmp_worker *worker);
 
 /* Wait for what is still under way on the accelerator. */
 void gcmp_worker_finish(struct gcmp_worker *worker);
@@ -168,6 +184,36 @@ void gcmp_worker_finish(struct gcmp_worker *worker);
 /* Fold the root of a unit's tally of a side into its job's. */
 void gcmp_worker_fold(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
                       const struct gradcmp_tally *root);
+
+/* Where the elements of a side of a unit are to be gathered for a buffer at `out`, so that values
+ * which are computed can be made there: see gcmp_worker_end_gather. */
+struct gcmp_want gcmp_worker_want(const struct gcmp_unit *unit, size_t side, unsigned char *out,
+                                  const struct gcmp_staging *staging);
+/* What is left to do once gathering ended with *status: record a fault, make values that are
+ * computed. True where the buffer holds the side's elements. */
+bool gcmp_worker_end_gather(const struct gcmp_worker *worker, const struct gcmp_unit *unit,
+                            size_t side, unsigned char *out, const struct gcmp_gathered *gathered);
+/* Tell whether a side of a unit is to be read; whether any side is to be compared. */
+bool gcmp_worker_is_live(const struct gcmp_worker *worker, const struct gcmp_unit *unit,
+                         size_t side);
+bool gcmp_worker_is_wanted(const struct gcmp_worker *worker, const struct gcmp_unit *unit);
+/* Tally a unit of a (worker->a) against another side, and fold it into the job's tally. */
+void gcmp_worker_tally(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
+                       const unsigned char *other);
+
+/* --- worker_ahead.c: the same with reads that run ahead --- */
+
+/* Slots of a thread that reads ahead: at least a, b, and one that is being read. */
+enum { GCMP_LEAST_SLOTS = 3, GCMP_MOST_SLOTS = 8 };
+
+/* Open a ring, for run->ring_way; NULL where the system does not allow it. */
+struct gcmp_ring *gcmp_ahead_open_ring(const struct gcmp_ring_way *way);
+/* Make what a thread reads ahead with; false without memory. Where no ring can be had, nothing runs
+ * ahead. */
+bool gcmp_ahead_make(struct gcmp_worker *worker);
+void gcmp_ahead_free(struct gcmp_worker *worker);
+/* gcmp_worker_step of such a thread. */
+bool gcmp_ahead_step(struct gcmp_worker *worker);
 
 /* --- worker_lane.c: the same through a lane --- */
 

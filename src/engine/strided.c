@@ -6,6 +6,7 @@
 
 #include "base/dtype.h"
 #include "engine/bytes.h"
+#include "engine/file_read.h"
 
 /* What a read costs beside its bytes, as a number of bytes read at the same cost: a system call is
  * about half a microsecond, in which 4 KiB are copied from the page cache. Reading a gap is worth
@@ -79,22 +80,66 @@ static void make_native(const struct gcmp_destination *to, struct gcmp_record_by
     }
 }
 
+/* Tell whether elements [rank, end) lie one after another in the parameter; *first is the
+ * parameter's index of the first. */
+static bool is_in_place(const struct gcmp_destination *to, uint64_t rank, uint64_t end,
+                        uint64_t *first) {
+    uint64_t index[GRADCMP_MAX_NDIM];
+    *first = box_index(to->box, rank, index);
+    return box_index(to->box, end - 1, index) - *first == end - 1 - rank;
+}
+
+void gcmp_piece_want(const struct gcmp_destination *to, uint64_t rank, uint64_t end,
+                     unsigned char *staging, struct gcmp_record_bytes *read) {
+    uint64_t first;
+    bool in_place = is_in_place(to, rank, end, &first);
+    *read = (struct gcmp_record_bytes){.at = ((uint64_t)to->box->origin + rank) * to->elem_bytes,
+                                       .count = (size_t)(end - rank) * to->elem_bytes,
+                                       .buffer = in_place ? place_of(to, first) : staging};
+}
+
+void gcmp_piece_put(const struct gcmp_destination *to, uint64_t rank, uint64_t end,
+                    struct gcmp_record_bytes *read) {
+    uint64_t first;
+    gcmp_record_note_read(to->record, read);
+    make_native(to, read);
+    if (!is_in_place(to, rank, end, &first)) {
+        scatter(to, rank, end, read->bytes);
+    } else if (read->bytes != read->buffer) {
+        memcpy(read->buffer, read->bytes, read->count);
+    }
+}
+
+/* Read past the page cache, into staging. *read_it is false where that is not done. */
+static enum gradcmp_status read_direct(const struct gcmp_destination *to,
+                                       struct gcmp_record_bytes *read, bool *read_it,
+                                       struct gradcmp_error *error) {
+    struct gcmp_pages_at at;
+    struct gcmp_file_read direct;
+    size_t skip;
+    *read_it = gcmp_record_is_direct(to->record) &&
+               gcmp_record_in_file(to->record, read->at, &at) &&
+               gcmp_file_read_align(&direct, at, read->count, to->staging->bytes,
+                                    to->staging->capacity_bytes, &skip);
+    if (!*read_it) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(gcmp_file_read_now(&direct, error));
+    read->bytes = to->staging->bytes + skip;
+    read->buffer = read->buffer == to->staging->bytes ? to->staging->bytes + skip : read->buffer;
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status read_piece(const struct gcmp_destination *to, uint64_t rank,
                                       uint64_t end, struct gradcmp_error *error) {
-    uint64_t index[GRADCMP_MAX_NDIM];
-    uint64_t first = box_index(to->box, rank, index), last = box_index(to->box, end - 1, index);
-    bool in_place = last - first == end - 1 - rank;
-    struct gcmp_record_bytes read = {.at = ((uint64_t)to->box->origin + rank) * to->elem_bytes,
-                                     .count = (size_t)(end - rank) * to->elem_bytes,
-                                     .buffer = in_place ? place_of(to, first) : to->staging->bytes};
-    GCMP_TRY(gcmp_record_read(to->record, &read, error));
-    gcmp_record_note_read(to->record, &read);
-    make_native(to, &read);
-    if (!in_place) {
-        scatter(to, rank, end, read.bytes);
-    } else if (read.bytes != read.buffer) {
-        memcpy(read.buffer, read.bytes, read.count);
+    struct gcmp_record_bytes read;
+    bool read_it;
+    gcmp_piece_want(to, rank, end, to->staging->bytes, &read);
+    GCMP_TRY(read_direct(to, &read, &read_it, error));
+    if (!read_it) {
+        GCMP_TRY(gcmp_record_read(to->record, &read, error));
     }
+    gcmp_piece_put(to, rank, end, &read);
     return GRADCMP_OK;
 }
 

@@ -10,26 +10,35 @@
 #include "base/dtype.h"
 #include "kernels/convert.h"
 
-enum { CACHE_LINE_BYTES = 64 };
+unsigned char *gcmp_buffer_make(size_t bytes) {
+    return aligned_alloc(GCMP_DIRECT_BYTES, bytes);
+}
 
 bool gcmp_worker_make(struct gcmp_worker *worker, struct gcmp_run *run) {
     worker->run = run;
-    worker->staging.bytes = aligned_alloc(CACHE_LINE_BYTES, run->buffer_bytes);
+    worker->staging.bytes = gcmp_buffer_make(run->buffer_bytes);
     worker->staging.capacity_bytes = run->buffer_bytes;
+    if (worker->staging.bytes == NULL) {
+        return false;
+    }
+    if (run->ring_way != NULL) {
+        return gcmp_ahead_make(worker);
+    }
     gcmp_lane_make(worker);
     if (worker->lane.handle == NULL) {
-        worker->a = aligned_alloc(CACHE_LINE_BYTES, run->buffer_bytes);
-        worker->b = aligned_alloc(CACHE_LINE_BYTES, run->buffer_bytes);
+        worker->a = gcmp_buffer_make(run->buffer_bytes);
+        worker->b = gcmp_buffer_make(run->buffer_bytes);
     }
     if (run->has_formers) {
         worker->former = calloc(GCMP_FORMER_ELEMS, sizeof *worker->former);
     }
-    return worker->a != NULL && worker->b != NULL && worker->staging.bytes != NULL &&
-           (worker->former != NULL || !run->has_formers);
+    return worker->a != NULL && worker->b != NULL && (worker->former != NULL || !run->has_formers);
 }
 
 void gcmp_worker_free(struct gcmp_worker *worker) {
-    if (worker->lane.handle == NULL) {
+    if (worker->ahead != NULL) {
+        gcmp_ahead_free(worker); /* a and b are its */
+    } else if (worker->lane.handle == NULL) {
         free(worker->a);
         free(worker->b);
     }
@@ -44,8 +53,8 @@ void gcmp_worker_finish(struct gcmp_worker *worker) {
     }
 }
 
-/* Tell whether a side of a unit is to be read. */
-static bool is_live(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side) {
+bool gcmp_worker_is_live(const struct gcmp_worker *worker, const struct gcmp_unit *unit,
+                         size_t side) {
     struct gcmp_place place = {unit->task->index, unit->first};
     return !gcmp_faults_block(&worker->run->faults, gcmp_job_side(unit->task->job, side)->owner,
                               place);
@@ -142,18 +151,25 @@ static enum gradcmp_status compute(const struct gcmp_worker *worker, const struc
     return GRADCMP_OK;
 }
 
-/* Gather a side of a unit; a fault is recorded. Values that are computed become float64: narrower
- * ones are gathered at the buffer's end and widened from there. */
-static bool gather(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
-                   unsigned char *out) {
+/* Values that are computed become float64: narrower ones are gathered at the buffer's end and
+ * widened from there. */
+struct gcmp_want gcmp_worker_want(const struct gcmp_unit *unit, size_t side, unsigned char *out,
+                                  const struct gcmp_staging *staging) {
+    const struct gcmp_side_plan *plan = &unit->task->plans[side];
+    unsigned wide = gcmp_job_elem_bytes(unit->task->job, side);
+    unsigned char *at = out + (size_t)unit->elems * (wide - plan->elem_bytes);
+    return (struct gcmp_want){plan, unit->first, (size_t)unit->elems, at, staging};
+}
+
+bool gcmp_worker_end_gather(const struct gcmp_worker *worker, const struct gcmp_unit *unit,
+                            size_t side, unsigned char *out, const struct gcmp_gathered *gathered) {
     const struct gcmp_task *task = unit->task;
     const struct gcmp_side_plan *plan = &task->plans[side];
-    unsigned wide = gcmp_job_elem_bytes(task->job, side);
-    unsigned char *at = out + (size_t)unit->elems * (wide - plan->elem_bytes);
-    struct gcmp_want want = {plan, unit->first, (size_t)unit->elems, at, &worker->staging};
-    struct gcmp_fault fault = {
-        .place = {task->index, unit->first}, .side = side, .elems = unit->elems};
-    enum gradcmp_status status = timed_gather(worker, &want, &fault.error);
+    struct gcmp_fault fault = {.place = {task->index, unit->first},
+                               .side = side,
+                               .elems = unit->elems,
+                               .error = gathered->error};
+    enum gradcmp_status status = gathered->status;
     bool is_computed = task->job->scale_log2 != 0 || plan->side->parameter->former != NULL;
     if (status == GRADCMP_OK && is_computed) {
         fault.side = SIZE_MAX; /* of the former: told as it is */
@@ -165,6 +181,16 @@ static bool gather(const struct gcmp_worker *worker, const struct gcmp_unit *uni
         gcmp_faults_add(&worker->run->faults, plan->side->owner, &fault);
     }
     return status == GRADCMP_OK;
+}
+
+/* Gather a side of a unit; a fault is recorded. */
+static bool gather(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
+                   unsigned char *out) {
+    struct gcmp_want want = gcmp_worker_want(unit, side, out, &worker->staging);
+    struct gcmp_gathered gathered;
+    memset(&gathered.error, 0, sizeof gathered.error);
+    gathered.status = timed_gather(worker, &want, &gathered.error);
+    return gcmp_worker_end_gather(worker, unit, side, out, &gathered);
 }
 
 void gcmp_worker_fold(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
@@ -186,9 +212,8 @@ static bool is_tallied(const struct gcmp_job *job, size_t side) {
            gcmp_dtype_is_float(gcmp_job_dtype(job, side));
 }
 
-/* Tally a unit of a against another side on this thread, and fold it into the job's tally. */
-static void tally(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
-                  const unsigned char *other) {
+void gcmp_worker_tally(const struct gcmp_worker *worker, const struct gcmp_unit *unit, size_t side,
+                       const unsigned char *other) {
     const struct gcmp_job *job = unit->task->job;
     struct gradcmp_tally root;
     memset(&root, 0, sizeof root);
@@ -216,7 +241,7 @@ static void tally_or_start(struct gcmp_worker *worker, const struct gcmp_unit *u
     if (worker->lane.handle != NULL && is_tallied(unit->task->job, side)) {
         gcmp_lane_start(worker, side);
     } else {
-        tally(worker, unit, side, other);
+        gcmp_worker_tally(worker, unit, side, other);
     }
 }
 
@@ -224,7 +249,7 @@ static void tally_or_start(struct gcmp_worker *worker, const struct gcmp_unit *u
 static void deliver(const struct gcmp_worker *worker, const struct gcmp_unit *unit, bool gathered) {
     const struct gcmp_job *job = unit->task->job;
     gcmp_run_await_turn(worker->run, unit);
-    if (gathered && is_live(worker, unit, 0) &&
+    if (gathered && gcmp_worker_is_live(worker, unit, 0) &&
         job->sink(job->sink_user, worker->a, (size_t)unit->elems * gcmp_job_elem_bytes(job, 0)) !=
             0) {
         struct gradcmp_error error;
@@ -253,23 +278,34 @@ static bool hand_over(const struct gcmp_worker *worker, const struct gcmp_unit *
  * either. */
 static void process_sides(const struct gcmp_worker *worker, const struct gcmp_unit *unit) {
     const struct gcmp_job *job = unit->task->job;
-    bool good = is_live(worker, unit, 0) && gather(worker, unit, 0, worker->a);
+    bool good = gcmp_worker_is_live(worker, unit, 0) && gather(worker, unit, 0, worker->a);
     if (good && job->b_count > 0) {
-        good = is_live(worker, unit, 1) && gather(worker, unit, 1, worker->b);
+        good = gcmp_worker_is_live(worker, unit, 1) && gather(worker, unit, 1, worker->b);
     }
     gcmp_run_await_turn(worker->run, unit);
     good = good && hand_over(worker, unit, 0, worker->a);
     for (size_t side = 1; good && side <= job->b_count; side++) {
-        good = side == 1 || (is_live(worker, unit, side) && gather(worker, unit, side, worker->b));
+        good = side == 1 ||
+               (gcmp_worker_is_live(worker, unit, side) && gather(worker, unit, side, worker->b));
         if (good) {
-            tally(worker, unit, side, worker->b);
+            gcmp_worker_tally(worker, unit, side, worker->b);
             good = hand_over(worker, unit, side, worker->b);
         }
     }
     gcmp_run_end_turn(worker->run);
 }
 
-void gcmp_worker_process(struct gcmp_worker *worker, const struct gcmp_unit *unit) {
+bool gcmp_worker_is_wanted(const struct gcmp_worker *worker, const struct gcmp_unit *unit) {
+    const struct gcmp_job *job = unit->task->job;
+    bool wanted = job->b_count == 0 || job->sink != NULL;
+    for (size_t side = 1; side <= job->b_count && !wanted; side++) {
+        wanted = gcmp_worker_is_live(worker, unit, side);
+    }
+    return wanted;
+}
+
+/* Gather and tally a unit. */
+static void process(struct gcmp_worker *worker, const struct gcmp_unit *unit) {
     const struct gcmp_job *job = unit->task->job;
     if (job->sides != NULL) {
         gcmp_worker_finish(worker); /* its buffers are used */
@@ -278,15 +314,13 @@ void gcmp_worker_process(struct gcmp_worker *worker, const struct gcmp_unit *uni
         return;
     }
     worker->timed = worker->units++ % TIMED_UNITS == 0;
-    bool wanted = job->b_count == 0 || job->sink != NULL;
-    for (size_t side = 1; side <= job->b_count && !wanted; side++) {
-        wanted = is_live(worker, unit, side);
-    }
+    bool wanted = gcmp_worker_is_wanted(worker, unit);
     bool has_lane = worker->lane.handle != NULL;
     if (has_lane) {
         gcmp_lane_next_a(worker, unit);
     }
-    bool gathered = wanted && is_live(worker, unit, 0) && gather(worker, unit, 0, worker->a);
+    bool gathered =
+        wanted && gcmp_worker_is_live(worker, unit, 0) && gather(worker, unit, 0, worker->a);
     if (job->sink != NULL) {
         deliver(worker, unit, gathered);
     }
@@ -300,7 +334,7 @@ void gcmp_worker_process(struct gcmp_worker *worker, const struct gcmp_unit *uni
         if (has_lane) {
             gcmp_lane_next_b(worker);
         }
-        if (is_live(worker, unit, side) && gather(worker, unit, side, worker->b)) {
+        if (gcmp_worker_is_live(worker, unit, side) && gather(worker, unit, side, worker->b)) {
             tally_or_start(worker, unit, side, worker->b);
         }
     }
@@ -309,6 +343,18 @@ void gcmp_worker_process(struct gcmp_worker *worker, const struct gcmp_unit *uni
     } else {
         gcmp_run_done(worker->run, unit);
     }
+}
+
+bool gcmp_worker_step(struct gcmp_worker *worker) {
+    struct gcmp_unit unit;
+    if (worker->ahead != NULL) {
+        return gcmp_ahead_step(worker);
+    }
+    if (!gcmp_run_take(worker->run, &unit)) {
+        return false;
+    }
+    process(worker, &unit);
+    return true;
 }
 
 /* --- faults --- */
