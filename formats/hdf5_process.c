@@ -87,6 +87,9 @@ static enum gradcmp_status start(struct process *process) {
     int code = spawn(process, program);
     close_descriptor(&process->input);
     close_descriptor(&process->output_write);
+    if (code == ENOMEM) {
+        GCMP_FAIL_MEMORY(process->error);
+    }
     if (code != 0) {
         GCMP_FAIL_AT(process->error, GRADCMP_ERROR_IO, path_of(process), GRADCMP_NO_OFFSET,
                      "hdf5: the helper program %.300s cannot be started", program);

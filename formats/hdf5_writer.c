@@ -54,6 +54,10 @@ static enum gradcmp_status start(struct gcmp_h5_writer *writer, const char *prog
         close(file);
     }
     writer->socket = ends[0];
+    if (code == ENOMEM) {
+        close(writer->socket);
+        GCMP_FAIL_MEMORY(error);
+    }
     if (code != 0) {
         close(writer->socket);
         GCMP_FAIL(error, GRADCMP_ERROR_IO, "hdf5: the helper program %.300s cannot be started: %s",

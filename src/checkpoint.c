@@ -33,12 +33,14 @@ static enum gradcmp_status open_catalogue(struct gradcmp_checkpoint *checkpoint,
     catalogue->dir = checkpoint->dir;
     catalogue->iteration = -1;
     catalogue->format = detect_format(checkpoint->dir);
+    GCMP_TRY(gcmp_dir_check(checkpoint->dir, error));
     if (catalogue->format == NULL) {
         GCMP_FAIL_AT(
             error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
             "not a checkpoint in a known format (see gradcmp --help for those that are read)");
     }
     GCMP_TRY(catalogue->format->open(catalogue, error));
+    GCMP_TRY(gcmp_dir_check(checkpoint->dir, error));
     GCMP_TRY(gcmp_unshard_states(catalogue, &checkpoint->arena, &checkpoint->states,
                                  &checkpoint->state_count, error));
     checkpoint->models =

@@ -340,7 +340,7 @@ static bool says_untied(const struct gradcmp_checkpoint *checkpoint) {
 }
 
 static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size_t index,
-                                        const struct gcmp_name_filter *filter,
+                                        struct gcmp_name_filter *filter,
                                         struct gradcmp_error *error) {
     struct gradcmp_pair_report *pair = &comparison->report->pairs[index];
     struct gcmp_participant *candidate = &comparison->candidates[index];
@@ -438,6 +438,9 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
             gcmp_error_add_path(&pair_error, report->pairs[i].path);
             gcmp_pair_fail(&report->pairs[i], &pair_error);
         }
+    }
+    if (status == GRADCMP_OK) {
+        status = gcmp_name_filter_check(&filter, error);
     }
     gcmp_name_filter_free(&filter);
     return status;

@@ -62,6 +62,9 @@ static enum gradcmp_status choose_items(struct gcmp_extraction *extraction,
             status = add_item(extraction, parameter, error);
         }
     }
+    if (status == GRADCMP_OK) {
+        status = gcmp_name_filter_check(&filter, error);
+    }
     gcmp_name_filter_free(&filter);
     if (status == GRADCMP_OK && extraction->count == 0) {
         GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED, "no tensor is left to extract");

@@ -121,6 +121,9 @@ static enum gradcmp_status choose(struct listing *listing, struct gradcmp_error 
             listing->chosen[listing->count++] = parameter;
         }
     }
+    if (status == GRADCMP_OK) {
+        status = gcmp_name_filter_check(&filter, error);
+    }
     gcmp_name_filter_free(&filter);
     return status;
 }

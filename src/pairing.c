@@ -6,6 +6,9 @@
 static enum gradcmp_status compile(regex_t *regex, const char *option, const char *text,
                                    struct gradcmp_error *error) {
     int code = regcomp(regex, text, REG_EXTENDED | REG_NOSUB);
+    if (code == REG_ESPACE) {
+        GCMP_FAIL_MEMORY(error);
+    }
     if (code != 0) {
         char words[128];
         regerror(code, regex, words, sizeof words);
@@ -39,9 +42,23 @@ void gcmp_name_filter_free(struct gcmp_name_filter *filter) {
     memset(filter, 0, sizeof *filter);
 }
 
-bool gcmp_name_filter_takes(const struct gcmp_name_filter *filter, const char *name) {
-    return (!filter->has_match || regexec(&filter->match, name, 0, NULL, 0) == 0) &&
-           (!filter->has_exclude || regexec(&filter->exclude, name, 0, NULL, 0) != 0);
+static bool has_match(struct gcmp_name_filter *filter, const regex_t *regex, const char *name) {
+    int code = regexec(regex, name, 0, NULL, 0);
+    filter->lacks_memory = filter->lacks_memory || code == REG_ESPACE;
+    return code == 0;
+}
+
+bool gcmp_name_filter_takes(struct gcmp_name_filter *filter, const char *name) {
+    return (!filter->has_match || has_match(filter, &filter->match, name)) &&
+           (!filter->has_exclude || !has_match(filter, &filter->exclude, name));
+}
+
+enum gradcmp_status gcmp_name_filter_check(const struct gcmp_name_filter *filter,
+                                           struct gradcmp_error *error) {
+    if (filter->lacks_memory) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
 }
 
 static uint64_t least(uint64_t a, uint64_t b) {

@@ -30,6 +30,7 @@ struct gcmp_pairing {
 struct gcmp_name_filter {
     regex_t match, exclude;
     bool has_match, has_exclude;
+    bool lacks_memory; /* a name was not looked at for want of it */
 };
 
 /* Compile the options' expressions; USAGE with the library's words when one is wrong. Free with
@@ -38,13 +39,16 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_name_filter_init(struct gcmp_name_filt
                                                            const struct gradcmp_options *options,
                                                            struct gradcmp_error *error);
 /* True where a name matches and is not excluded. */
-bool gcmp_name_filter_takes(const struct gcmp_name_filter *filter, const char *name);
+bool gcmp_name_filter_takes(struct gcmp_name_filter *filter, const char *name);
+/* MEMORY where the answer to one of the names was none: to be asked behind the last. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_name_filter_check(const struct gcmp_name_filter *filter,
+                                                            struct gradcmp_error *error);
 void gcmp_name_filter_free(struct gcmp_name_filter *filter);
 
 /* What pairing reads. */
 struct gcmp_pairing_input {
     const struct gradcmp_model *a, *b;
-    const struct gcmp_name_filter *filter;
+    struct gcmp_name_filter *filter;
     uint64_t vocab; /* true rows of the vocabulary; 0: not known, the shorter side decides */
     bool is_untied; /* a run says that its output layer has weights of its own */
 };

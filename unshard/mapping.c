@@ -29,10 +29,12 @@ struct work {
     struct gradcmp_error *error;
 };
 
-bool gcmp_rule_matches(const struct gcmp_rule *rule, const char *name, struct gcmp_match *match) {
+bool gcmp_rule_matches(const struct gcmp_rule *rule, const char *name, struct gcmp_match *match,
+                       bool *lacks_memory) {
     match->name = name;
-    return regexec(&rule->regex, name, GCMP_MAPPING_CAPTURES, match->captures, 0) == 0 &&
-           match->captures[0].rm_so == 0 && name[match->captures[0].rm_eo] == '\0';
+    int code = regexec(&rule->regex, name, GCMP_MAPPING_CAPTURES, match->captures, 0);
+    *lacks_memory = *lacks_memory || code == REG_ESPACE;
+    return code == 0 && match->captures[0].rm_so == 0 && name[match->captures[0].rm_eo] == '\0';
 }
 
 const char *gcmp_rule_expand(const char *template, const struct gcmp_match *match,
@@ -219,17 +221,21 @@ static enum gradcmp_status use_rule(struct work *work, const struct gcmp_map *by
 static enum gradcmp_status run_rule(struct work *work) {
     struct gcmp_map by_name = GCMP_MAP_INIT;
     size_t count = work->count;
+    bool lacks_memory = false;
     enum gradcmp_status status =
         work->rule->kind == GCMP_RULE_CONCAT ? index_names(work, &by_name) : GRADCMP_OK;
     for (size_t i = 0; i < count && status == GRADCMP_OK; i++) {
         struct gcmp_match match;
         if (!work->items[i].is_gone &&
-            gcmp_rule_matches(work->rule, work->items[i].parameter.name, &match)) {
+            gcmp_rule_matches(work->rule, work->items[i].parameter.name, &match, &lacks_memory)) {
             work->rule->has_matched = true;
             status = use_rule(work, &by_name, i, &match);
         }
     }
     gcmp_map_free(&by_name);
+    if (status == GRADCMP_OK && lacks_memory) {
+        GCMP_FAIL_MEMORY(work->error);
+    }
     return status;
 }
 

@@ -88,6 +88,9 @@ static enum gradcmp_status read_pattern(const struct reader *reader,
     char words[128];
     GCMP_TRY(read_text(reader, value, kinds[rule->kind].key, &rule->pattern));
     int code = regcomp(&rule->regex, rule->pattern, REG_EXTENDED);
+    if (code == REG_ESPACE) {
+        GCMP_FAIL_MEMORY(reader->error);
+    }
     if (code != 0) {
         regerror(code, &rule->regex, words, sizeof words);
         FAIL(reader, value, "\"%.200s\": %s", rule->pattern, words);

@@ -69,8 +69,10 @@ struct gcmp_match {
     regmatch_t captures[GCMP_MAPPING_CAPTURES];
 };
 
-/* True where the rule's expression matches the whole name. */
-bool gcmp_rule_matches(const struct gcmp_rule *rule, const char *name, struct gcmp_match *match);
+/* True where the rule's expression matches the whole name; *lacks_memory becomes true where that
+ * could not be found out. */
+bool gcmp_rule_matches(const struct gcmp_rule *rule, const char *name, struct gcmp_match *match,
+                       bool *lacks_memory);
 
 /* Put a match into a template; NULL without memory. */
 const char *gcmp_rule_expand(const char *template, const struct gcmp_match *match,

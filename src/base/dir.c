@@ -61,6 +61,36 @@ enum gradcmp_status gcmp_dir_status(int code) {
     }
 }
 
+void gcmp_dir_note(struct gcmp_dir *dir, int code) {
+    int none = 0;
+    switch (code) {
+    case 0:
+    case ENOENT:
+    case ENOTDIR:
+    case EXDEV:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case ENXIO:
+    case EACCES:
+    case EPERM:
+        return;
+    default:
+        atomic_compare_exchange_strong(&dir->trouble, &none, code);
+    }
+}
+
+enum gradcmp_status gcmp_dir_check(struct gcmp_dir *dir, struct gradcmp_error *error) {
+    int code = atomic_load(&dir->trouble);
+    if (code == ENOMEM) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    if (code != 0) {
+        GCMP_FAIL_AT(error, gcmp_dir_status(code), dir->path, GRADCMP_NO_OFFSET, "%s",
+                     gcmp_dir_reason(code));
+    }
+    return GRADCMP_OK;
+}
+
 static const char *kind_of(mode_t mode) {
     switch (mode & S_IFMT) {
     case S_IFDIR:
@@ -280,6 +310,7 @@ enum gcmp_dir_kind gcmp_dir_kind(struct gcmp_dir *dir, const char *name) {
     }
     int fd = open_name(dir, name);
     if (fd < 0) {
+        gcmp_dir_note(dir, errno);
         return errno == ENOENT || errno == ENOTDIR ? GCMP_DIR_ABSENT : GCMP_DIR_OTHER;
     }
     struct stat info;
@@ -365,6 +396,13 @@ static enum gradcmp_status collect_names(const struct gcmp_dir *dir, const char 
     return status;
 }
 
+/* The same for what failed behind the opening. */
+static void note_status(struct gcmp_dir *dir, enum gradcmp_status status) {
+    gcmp_dir_note(dir, status == GRADCMP_ERROR_MEMORY ? ENOMEM
+                       : status == GRADCMP_ERROR_IO   ? EIO
+                                                      : 0);
+}
+
 enum gradcmp_status gcmp_dir_list(struct gcmp_dir *dir, const char *sub, size_t limit,
                                   char ***names, size_t *count, struct gradcmp_error *error) {
     *names = NULL;
@@ -381,11 +419,13 @@ enum gradcmp_status gcmp_dir_list(struct gcmp_dir *dir, const char *sub, size_t 
         }
         int fd = open_name(dir, sub[0] == '\0' ? "." : sub);
         if (fd < 0) {
+            gcmp_dir_note(dir, errno);
             return fail_errno(dir, sub[0] == '\0' ? NULL : sub, errno, error);
         }
         status = collect_names(dir, sub, fd, &list, error);
     }
     if (status != GRADCMP_OK) {
+        note_status(dir, status);
         gcmp_dir_free_names(list.names, list.count);
         return status;
     }
@@ -447,13 +487,18 @@ enum gradcmp_status gcmp_dir_name_file(const struct gcmp_dir *dir, const char *n
 static enum gradcmp_status identify_file(struct gcmp_dir *dir, struct gcmp_file *file,
                                          struct gradcmp_error *error) {
     struct gcmp_opened opened;
-    GCMP_TRY(gcmp_dir_open_regular(dir, file->name, &opened, error));
+    enum gradcmp_status status = gcmp_dir_open_regular(dir, file->name, &opened, error);
+    if (status != GRADCMP_OK) {
+        gcmp_dir_note(dir, opened.code);
+        return status;
+    }
     close(opened.fd);
     file->bytes = (uint64_t)opened.info.st_size;
     file->device = opened.info.st_dev;
     file->inode = opened.info.st_ino;
     if (gcmp_map_add(&dir->names, file->name, strlen(file->name), dir->file_count, NULL) ==
         GCMP_MAP_NO_MEMORY) {
+        gcmp_dir_note(dir, ENOMEM);
         GCMP_FAIL_MEMORY(error);
     }
     return GRADCMP_OK;

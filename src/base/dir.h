@@ -37,6 +37,12 @@ bool gcmp_dir_has_dir(struct gcmp_dir *dir, const char *name);
 enum gcmp_dir_kind { GCMP_DIR_ABSENT, GCMP_DIR_FILE, GCMP_DIR_FOLDER, GCMP_DIR_OTHER };
 enum gcmp_dir_kind gcmp_dir_kind(struct gcmp_dir *dir, const char *name);
 
+/* Fail where the system did not answer one of the questions so far (too many open files, an
+ * input/output error, no memory): what was taken for absent may be there. To be asked before
+ * anything rests on what these functions, or failures that were passed over, said. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_check(struct gcmp_dir *dir,
+                                                    struct gradcmp_error *error);
+
 /* Tell what is wrong with a relative name before any file is touched: NULL where nothing is, else a
  * phrase that goes on after the name ("leads out of the checkpoint"). For readers that can say
  * where the name stood. */

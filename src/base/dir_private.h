@@ -3,6 +3,7 @@
 #define GCMP_BASE_DIR_PRIVATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -36,6 +37,7 @@ struct gcmp_dir {
     struct gcmp_file *files;
     uint32_t file_count, file_capacity;
     struct gcmp_map names;
+    atomic_int trouble; /* errno of the first question that the system did not answer, or 0 */
 
     pthread_mutex_t lock; /* guards what follows and the pool fields of files */
     pthread_cond_t changed;
@@ -67,6 +69,9 @@ void gcmp_dir_close_file(struct gcmp_file *file);
  * names that lie are the fault of the file that named them, the rest is the system's. */
 const char *gcmp_dir_reason(int code);
 enum gradcmp_status gcmp_dir_status(int code);
+
+/* Keep `code` for gcmp_dir_check, where it is the system's failure and not an answer. */
+void gcmp_dir_note(struct gcmp_dir *dir, int code);
 
 /* Fill in path and name of a file; the path is malloced. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_name_file(const struct gcmp_dir *dir,

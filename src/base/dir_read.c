@@ -174,12 +174,17 @@ enum gradcmp_status gcmp_dir_read(struct gcmp_dir *dir, uint32_t file, uint64_t 
                      count, (unsigned long long)offset, (unsigned long long)bytes);
     }
     int fd = -1;
-    GCMP_TRY(acquire_fd(dir, file, &fd, error));
+    enum gradcmp_status status = acquire_fd(dir, file, &fd, error);
+    if (status != GRADCMP_OK) {
+        gcmp_dir_note(dir, EIO);
+        return status;
+    }
     size_t got;
     int result = read_fully(fd, offset, buffer, count, &got);
     int code = errno;
     release_fd(dir, file);
     if (result < 0 || got < count) {
+        gcmp_dir_note(dir, result < 0 ? code : 0);
         return gcmp_dir_fail_read(dir, file, offset + got, result < 0 ? code : 0, error);
     }
     return GRADCMP_OK;
@@ -317,7 +322,11 @@ enum gradcmp_status gcmp_dir_slurp(struct gcmp_dir *dir, const char *name, uint6
     GCMP_TRY(gcmp_dir_name_file(dir, name, strlen(name), &file, error));
     struct gcmp_opened opened;
     enum gradcmp_status status;
-    GCMP_TRY_OUT(gcmp_dir_open_regular(dir, file.name, &opened, error));
+    status = gcmp_dir_open_regular(dir, file.name, &opened, error);
+    if (status != GRADCMP_OK) {
+        gcmp_dir_note(dir, opened.code);
+        goto out;
+    }
     uint64_t size = (uint64_t)opened.info.st_size;
     if (size > limit || size >= SIZE_MAX) {
         status = gcmp_error_set(error, GRADCMP_ERROR_LIMIT, file.path, GRADCMP_NO_OFFSET,
@@ -326,6 +335,9 @@ enum gradcmp_status gcmp_dir_slurp(struct gcmp_dir *dir, const char *name, uint6
     } else {
         *count = (size_t)size;
         status = slurp_fd(file.path, opened.fd, *count, bytes, error);
+        gcmp_dir_note(dir, status == GRADCMP_ERROR_MEMORY ? ENOMEM
+                           : status == GRADCMP_ERROR_IO   ? EIO
+                                                          : 0);
     }
     close(opened.fd);
 out:

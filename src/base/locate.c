@@ -533,6 +533,13 @@ enum gradcmp_status gcmp_locate(const char *path, int64_t iteration, char **foun
     } else {
         status = locate_in(&search, found, error);
     }
+    if (status == GRADCMP_OK) {
+        status = gcmp_dir_check(search.dir, error);
+    }
+    if (status != GRADCMP_OK) {
+        free(*found);
+        *found = NULL;
+    }
     free_list(&search.hits);
     free_list(&search.next);
     gcmp_dir_close(search.dir);
@@ -616,6 +623,9 @@ enum gradcmp_status gcmp_locate_runs(const char *folder, int64_t iteration, char
         gcmp_dir_is_file(search.dir, NULL)
             ? add_folder(&search.hits, strdup(""), error)
             : search_levels(&search, examine_run, MAX_RUN_LEVEL, false, error);
+    if (status == GRADCMP_OK) {
+        status = gcmp_dir_check(search.dir, error);
+    }
     if (status == GRADCMP_OK) {
         status = take_runs(&search, &found, error);
     }

@@ -116,14 +116,19 @@ static enum gradcmp_status find_run(struct gcmp_arena *arena, const char *path, 
     const char *dumps = gcmp_arena_format(arena, "%s/wgrads", gcmp_dir_path(dir));
     bool has_dumps = !gcmp_dir_is_file(dir, NULL) && gcmp_dir_has_dir(dir, "wgrads");
     struct gcmp_dir *below = NULL;
-    if (has_dumps && dumps != NULL && gcmp_dir_open(dumps, &below, NULL) == GRADCMP_OK) {
+    status = gcmp_dir_check(dir, error);
+    if (status == GRADCMP_OK && has_dumps && dumps != NULL &&
+        gcmp_dir_open(dumps, &below, NULL) == GRADCMP_OK) {
         gcmp_dir_close(dir);
         dir = below;
     }
-    if (!gcmp_dir_is_file(dir, NULL) &&
+    if (status == GRADCMP_OK && !gcmp_dir_is_file(dir, NULL) &&
         gcmp_dir_list(dir, "", MAX_NAMES, &names, &count, NULL) == GRADCMP_OK) {
         status = take_names(arena, dir, names, count, out, error);
         gcmp_dir_free_names(names, count);
+    }
+    if (status == GRADCMP_OK) {
+        status = gcmp_dir_check(dir, error);
     }
     gcmp_dir_close(dir);
     return status;

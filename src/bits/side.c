@@ -2,6 +2,7 @@
  * torch.save wrote. Tensors are not read here, but for small ones inside of objects. */
 #include "bits/side.h"
 
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -422,6 +423,7 @@ static enum gradcmp_status look_at(struct scan *scan, struct folders *folders, c
         GCMP_FAIL_MEMORY(error);
     }
     enum gcmp_dir_kind kind = gcmp_dir_kind(side->dir, name);
+    bool is_forbidden = errno == EACCES || errno == EPERM;
     if (kind == GCMP_DIR_FOLDER && level < MAX_LEVELS) {
         if (!push_folder(folders, strdup(name), level + 1)) {
             GCMP_FAIL_MEMORY(error);
@@ -432,6 +434,12 @@ static enum gradcmp_status look_at(struct scan *scan, struct folders *folders, c
         if (scan->torch_files == before && !is_known_file(name)) {
             scan->unread_name = scan->unread++ == 0 ? name : scan->unread_name;
         }
+    } else if (kind == GCMP_DIR_OTHER && is_forbidden) {
+        char path[sizeof error->path];
+        snprintf(path, sizeof path, "%s/%s", gcmp_dir_path(side->dir), name);
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_IO, path, GRADCMP_NO_OFFSET, "permission denied");
+    } else if (kind == GCMP_DIR_OTHER) { /* a FIFO, a link that leads out: nothing to be read */
+        scan->unread_name = scan->unread++ == 0 ? name : scan->unread_name;
     }
     return GRADCMP_OK;
 }
@@ -464,7 +472,7 @@ static enum gradcmp_status scan_folders(struct scan *scan, struct gradcmp_error 
         free(folder.name);
     }
     free(folders.list);
-    return status;
+    return status == GRADCMP_OK ? gcmp_dir_check(scan->side->dir, error) : status;
 }
 
 static enum gradcmp_status scan_files(struct scan *scan, struct gradcmp_error *error) {

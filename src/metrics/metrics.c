@@ -74,6 +74,9 @@ static enum gradcmp_status compile(regex_t *regex, const char *pattern, const ch
     if (code == 0) {
         return GRADCMP_OK;
     }
+    if (code == REG_ESPACE) {
+        GCMP_FAIL_MEMORY(error);
+    }
     regerror(code, regex, why, sizeof why);
     GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s \"%.100s\": %s", option, pattern, why);
 }
@@ -87,10 +90,12 @@ static enum gradcmp_status filter(struct gcmp_metric_source *source, const char 
     }
     GCMP_TRY(compile(&regex, pattern, is_wanted ? "--match" : "--exclude", error));
     size_t kept = 0;
+    bool lacks_memory = false;
     for (size_t i = 0; i < source->series_count; i++) {
         struct gcmp_metric_series *series = &source->series[i];
-        bool has_match = regexec(&regex, series->name, 0, NULL, 0) == 0;
-        if (has_match == is_wanted) {
+        int code = regexec(&regex, series->name, 0, NULL, 0);
+        lacks_memory = lacks_memory || code == REG_ESPACE;
+        if (code == REG_ESPACE || (code == 0) == is_wanted) {
             source->series[kept++] = *series;
         } else {
             free(series->points);
@@ -100,6 +105,9 @@ static enum gradcmp_status filter(struct gcmp_metric_source *source, const char 
     }
     source->series_count = kept;
     regfree(&regex);
+    if (lacks_memory) {
+        GCMP_FAIL_MEMORY(error);
+    }
     return GRADCMP_OK;
 }
 

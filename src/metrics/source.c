@@ -216,6 +216,9 @@ enum gradcmp_status gcmp_metric_open(const char *path, struct gcmp_arena *arena,
     GCMP_TRY(gcmp_dir_open(path, &dir, error));
     enum gradcmp_status status = gcmp_dir_is_file(dir, &name) ? read_file(dir, name, source, error)
                                                               : read_folder(dir, source, error);
+    if (status == GRADCMP_OK) {
+        status = gcmp_dir_check(dir, error);
+    }
     gcmp_dir_close(dir);
     GCMP_TRY(status);
     if (source->point_count == 0 && !source->is_damaged) {

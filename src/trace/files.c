@@ -340,6 +340,7 @@ enum gradcmp_status gcmp_traces_find(struct gcmp_trace_run *run, struct gcmp_dir
     if (out->count == 0 && !gcmp_dir_is_file(dir, &only)) {
         GCMP_TRY(look_below(&b, out));
     }
+    GCMP_TRY(gcmp_dir_check(dir, error));
     if (out->count == 0) {
         b.out = &out->traces[0];
         b.out->dir = dir;
