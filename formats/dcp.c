@@ -45,7 +45,7 @@ static enum gradcmp_status parse_backend(const char *bytes, size_t count, const 
                                          char *backend, size_t capacity,
                                          struct gradcmp_error *error) {
     json_error_t fault;
-    json_t *root = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &fault);
+    json_t *root = gcmp_json_load(bytes, count, &fault);
     if (root == NULL && gcmp_json_lacked_memory(&fault)) {
         GCMP_FAIL_MEMORY(error);
     }

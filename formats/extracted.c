@@ -149,7 +149,7 @@ static enum gradcmp_status take_json(
     enum gradcmp_status (*take)(struct gradcmp_catalogue *, const json_t *, struct gradcmp_error *),
     struct gradcmp_error *error) {
     json_error_t fault;
-    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &fault);
+    json_t *json = gcmp_json_load(text, strlen(text), &fault);
     if (json == NULL && gcmp_json_lacked_memory(&fault)) {
         GCMP_FAIL_MEMORY(error);
     }

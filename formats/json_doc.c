@@ -78,7 +78,7 @@ enum gradcmp_status gcmp_json_parse(const struct gcmp_json_text *text, json_t **
     *root = NULL;
     GCMP_TRY(check_cost(text, error));
     json_error_t fault;
-    *root = json_loadb(text->bytes, text->count, JSON_REJECT_DUPLICATES, &fault);
+    *root = gcmp_json_load(text->bytes, text->count, &fault);
     if (*root != NULL) {
         return GRADCMP_OK;
     }

@@ -52,6 +52,7 @@ enum gradcmp_status gcmp_torch_open_any(struct gcmp_dir *dir, const char *name,
             "torch: a tar archive, as torch before 0.1.10 wrote them; load it with a torch "
             "of today and save it again");
     default:
+        GCMP_TRY(gcmp_dir_check(dir, error)); /* its head was perhaps not read */
         GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, path, 0,
                      "torch: expected a zip archive or a stream that begins with torch's magic "
                      "number, found something else");

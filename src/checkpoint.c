@@ -39,8 +39,12 @@ static enum gradcmp_status open_catalogue(struct gradcmp_checkpoint *checkpoint,
             error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
             "not a checkpoint in a known format (see gradcmp --help for those that are read)");
     }
-    GCMP_TRY(catalogue->format->open(catalogue, error));
-    GCMP_TRY(gcmp_dir_check(checkpoint->dir, error));
+    enum gradcmp_status status = catalogue->format->open(catalogue, error);
+    if (status != GRADCMP_ERROR_MEMORY) {
+        GCMP_TRY(
+            gcmp_dir_check(checkpoint->dir, error)); /* what is missing was not seen, perhaps */
+    }
+    GCMP_TRY(status);
     GCMP_TRY(gcmp_unshard_states(catalogue, &checkpoint->arena, &checkpoint->states,
                                  &checkpoint->state_count, error));
     checkpoint->models =

@@ -283,7 +283,7 @@ enum gradcmp_status gcmp_bits_hashes_read(const char *path, struct gcmp_arena *a
     enum gradcmp_status status = slurp(path, &bytes, &count, error);
     if (status == GRADCMP_OK) {
         json_error_t fault;
-        json_t *root = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &fault);
+        json_t *root = gcmp_json_load(bytes, count, &fault);
         if (root == NULL && gcmp_json_lacked_memory(&fault)) {
             status = gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
                                     "out of memory");

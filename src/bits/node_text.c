@@ -45,9 +45,11 @@ static bool add_sorted(struct gcmp_text *text, const struct gcmp_node *set, int 
     size_t count = gcmp_node_count(set);
     struct gcmp_text *members = calloc(count + 1, sizeof *members);
     bool ok = members != NULL;
+    text->failed = text->failed || members == NULL;
     size_t total = 0;
     for (size_t i = 0; ok && i < count; i++) {
         ok = add_text(&members[i], gcmp_node_item(set, i), depth - 1) && !members[i].failed;
+        text->failed = text->failed || members[i].failed;
         total += members[i].length_bytes;
         ok = ok && total <= MAX_TEXT_BYTES;
     }

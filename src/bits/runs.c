@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/dir.h"
 
@@ -109,10 +110,14 @@ static enum gradcmp_status find_run(struct gcmp_arena *arena, const char *path, 
     char **names = NULL;
     size_t count = 0;
     *out = (struct run){0};
-    if (gcmp_dir_open(path, &dir, NULL) != GRADCMP_OK) {
+    struct gradcmp_error own = {0};
+    enum gradcmp_status status = gcmp_dir_open(path, &dir, &own);
+    if (status == GRADCMP_ERROR_MEMORY || (status == GRADCMP_ERROR_IO && access(path, R_OK) == 0)) {
+        return gcmp_error_set(error, status, own.path, own.offset_bytes, "%s", own.message);
+    }
+    if (status != GRADCMP_OK) {
         return GRADCMP_OK; /* opening it as a checkpoint tells why */
     }
-    enum gradcmp_status status = GRADCMP_OK;
     const char *dumps = gcmp_arena_format(arena, "%s/wgrads", gcmp_dir_path(dir));
     bool has_dumps = !gcmp_dir_is_file(dir, NULL) && gcmp_dir_has_dir(dir, "wgrads");
     struct gcmp_dir *below = NULL;

@@ -243,7 +243,11 @@ static enum gradcmp_status enter_path(struct walk *walk, const struct part *part
             add_to_path(walk, text.bytes[i] == '\0' ? "\\0" : text.bytes + i,
                         text.bytes[i] == '\0' ? 2 : 1);
         }
+        bool lacks_memory = text.failed;
         gcmp_text_free(&text);
+        if (lacks_memory) {
+            GCMP_FAIL_MEMORY(walk->error);
+        }
         if (!ok) {
             WALK_FAIL(walk, part->key, GRADCMP_ERROR_LIMIT,
                       "pickle: a key that is nested too deeply");
@@ -482,7 +486,11 @@ static enum gradcmp_status walk_inner(struct walk *walk, const unsigned char *by
     GCMP_TRY(gcmp_dir_adopt(fd, "object", &dir, walk->error));
     (void)gcmp_dir_is_file(dir, &name);
     GCMP_TRY_OUT(gcmp_dir_add(dir, name, strlen(name), &file, walk->error));
-    if (gcmp_torch_open(dir, file, 0, count, &arena, &torch, NULL) == GRADCMP_OK) {
+    status = gcmp_torch_open(dir, file, 0, count, &arena, &torch, walk->error);
+    if (status == GRADCMP_ERROR_MEMORY || status == GRADCMP_ERROR_IO) {
+        goto out; /* else it is no archive, and compared as the bytes that it is */
+    }
+    if (status == GRADCMP_OK) {
         struct gcmp_bits_archive inner = {.torch = &torch,
                                           .arena = &arena,
                                           .prefix = walk->path,
@@ -492,6 +500,8 @@ static enum gradcmp_status walk_inner(struct walk *walk, const unsigned char *by
         side->extra.dir = dir;
         status = gcmp_bits_walk(side, &inner, walk->error);
         side->extra.dir = outer;
+    } else {
+        status = GRADCMP_OK;
     }
 out:
     gcmp_dir_close(dir);
@@ -599,7 +609,12 @@ static enum gradcmp_status visit_set(struct walk *walk, const struct gcmp_node *
     copy->kind = GCMP_NODE_SET;
     copy->as.list.items = set->as.list.items;
     copy->as.list.count = set->as.list.count;
-    if (!gcmp_bits_node_text(&text, copy)) {
+    bool is_fine = gcmp_bits_node_text(&text, copy);
+    if (text.failed) {
+        gcmp_text_free(&text);
+        GCMP_FAIL_MEMORY(walk->error);
+    }
+    if (!is_fine) {
         gcmp_text_free(&text);
         WALK_FAIL(walk, set, GRADCMP_ERROR_LIMIT,
                   "pickle: a set of objects that are nested too "

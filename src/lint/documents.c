@@ -129,7 +129,7 @@ enum gradcmp_status gcmp_lint_read_json(const char *bytes, size_t length_bytes,
                                         struct gcmp_lint_source *source,
                                         struct gradcmp_error *error) {
     json_error_t trouble;
-    json_t *document = json_loadb(bytes, length_bytes, JSON_REJECT_DUPLICATES, &trouble);
+    json_t *document = gcmp_json_load(bytes, length_bytes, &trouble);
     if (document == NULL && gcmp_json_lacked_memory(&trouble)) {
         GCMP_FAIL_MEMORY(error);
     }

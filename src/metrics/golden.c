@@ -213,8 +213,7 @@ enum gradcmp_status gcmp_golden_read(const struct gcmp_metric_text *text,
                                      struct gcmp_metric_source *source,
                                      struct gradcmp_error *error) {
     json_error_t trouble;
-    json_t *document =
-        json_loadb(text->bytes, text->length_bytes, JSON_REJECT_DUPLICATES, &trouble);
+    json_t *document = gcmp_json_load(text->bytes, text->length_bytes, &trouble);
     if (document == NULL && gcmp_json_lacked_memory(&trouble)) {
         GCMP_FAIL_MEMORY(error);
     }
