@@ -7,19 +7,24 @@
  * openat, and openat2 through syscall: FAULT_ERRNO FAULT_FLUSH=N    fsync, close of a file that was
  * written, rename: FAULT_ERRNO FAULT_SIGNAL=N   at the Nth read, the signal FAULT_KIND is raised
  * FAULT_COUNTS=FILE: at the end, how many calls of each there were is written there. Calls on
- * standard error are left alone, and so is what happens before main. */
+ * standard error are left alone, and so is what happens before main. io_uring is refused, so that
+ * reads are calls that can be counted. */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE
 #endif
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -33,7 +38,21 @@ static int is_on, code = EIO, number;
 static char kind;
 static pid_t owner;
 
+static void refuse_io_uring(void) {
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 425 /* io_uring_setup, on every processor */, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof steps / sizeof *steps, steps};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) {
+        (void)prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+    }
+}
+
 __attribute__((constructor)) static void begin(void) {
+    refuse_io_uring();
     char name[32];
     for (int i = 0; i < WHAT_COUNT; i++) {
         snprintf(name, sizeof name, "FAULT_%s", names[i]);
