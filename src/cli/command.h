@@ -21,7 +21,7 @@ enum {
     CLI_ALL = CLI_COMPARE | CLI_LS | CLI_CHECK | CLI_EXTRACT | CLI_FIT | CLI_SWEEP | CLI_BITS
 };
 
-/* Exit statuses of the program. Interrupted: 128 plus the signal, 130 or 143. */
+/* Exit statuses of the program. Interrupted: 128 plus the signal, 129, 130 or 143. */
 enum { CLI_EXIT_CONSISTENT = 0, CLI_EXIT_DIFFERENT = 1, CLI_EXIT_TROUBLE = 2 };
 
 struct cli_command {

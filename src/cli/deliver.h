@@ -24,7 +24,7 @@ struct cli_document {
 };
 
 /* Return the exit status that the outcome of a call of the library means, and tell a failure in one
- * line: CLI_EXIT_TROUBLE, or 130 and 143 after an interrupt. With `output_failed` the failure is
+ * line: CLI_EXIT_TROUBLE, or 129, 130, 143 after an interrupt. With `output_failed` the failure is
  * the output's, which is told where the output is closed: CLI_EXIT_CONSISTENT, as for success. */
 int cli_conclude(enum gradcmp_status status, bool output_failed, const struct gradcmp_error *error);
 

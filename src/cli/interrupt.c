@@ -1,4 +1,4 @@
-/* Ctrl-C and SIGTERM. */
+/* Ctrl-C, SIGTERM, and a terminal that goes away. */
 #include "cli/interrupt.h"
 
 #include <signal.h>
@@ -12,7 +12,7 @@ static void remember(int signal_number) {
 }
 
 void cli_interrupt_catch(void) {
-    static const int signals[] = {SIGINT, SIGTERM};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action, before;
     memset(&action, 0, sizeof action);
     sigemptyset(&action.sa_mask);

@@ -1,8 +1,8 @@
-/* Ctrl-C and SIGTERM: the first one asks the work to stop, the second one ends the program. */
+/* Ctrl-C, SIGTERM, SIGHUP: the first one asks the work to stop, the second one ends the program. */
 #ifndef CLI_INTERRUPT_H
 #define CLI_INTERRUPT_H
 
-/* Catch SIGINT and SIGTERM once each, unless they are ignored. */
+/* Catch SIGINT, SIGTERM and SIGHUP once each, unless they are ignored. */
 void cli_interrupt_catch(void);
 
 /* Let a closed pipe and a file at its limit be errors of the write that meets them. */

@@ -184,7 +184,7 @@ static void print_fixed(void) {
         {NULL, "2",
          "Trouble: a mistake in the command, a file that could not be read, or nothing that could "
          "be judged."},
-        {NULL, "130, 143", "Interrupted by Ctrl-C or SIGTERM."},
+        {NULL, "129, 130, 143", "Interrupted by SIGHUP, Ctrl-C or SIGTERM."},
         {"ENVIRONMENT", "NO_COLOR", "Where it is set, --color auto means never."},
         {NULL, "GRADCMP_H5HELPER",
          "The program that reads HDF5, where it does not lie beside the library."}};

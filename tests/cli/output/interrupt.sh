@@ -1,4 +1,4 @@
-# Ctrl-C and SIGTERM end in one line, 128 plus the signal, and no half file.
+# Ctrl-C, SIGTERM and a terminal that goes away end in one line, 128 plus the signal, and no half file.
 . "$TESTS_CLI/lib.sh"
 ln -s data/megatron/* .
 make_shim
@@ -9,6 +9,7 @@ interrupt() {
 }
 interrupt 2 compare s_base tp2dp2
 interrupt 15 compare s_base tp2dp2
+interrupt 1 compare s_base tp2dp2
 interrupt 2 ls --stats s_base
 [ ! -e report.json ]
 # A signal that the caller has chosen to ignore stays ignored.

@@ -9,7 +9,7 @@
 
 #define DATA GCMP_TEST_DATA "/megatron/"
 
-enum { THREADS = 6, ROUNDS = 3 };
+enum { THREADS = 100, ROUNDS = 2 };
 
 struct user {
     pthread_t thread;
