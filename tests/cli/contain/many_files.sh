@@ -18,7 +18,7 @@ for folder in "a", "b":
     with open(os.path.join(folder, "model.safetensors.index.json"), "w") as out:
         json.dump({"metadata": {}, "weight_map": index}, out)
 P
-for files in 1024 32 16; do
+for files in 1024 48; do
     (
         ulimit -n $files
         code=0
