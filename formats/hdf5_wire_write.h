@@ -5,7 +5,8 @@
  *   ATTRIBUTE  text name, text value: of the root group
  *   DATASET    text path, u8 dtype (enum gradcmp_dtype), u8 ndim, u64 sizes; u64 l of its layer, u8
  *              texts, each text name, text value: its attributes; then its elements, row-major,
- *              little-endian, without a count: type and sizes tell it
+ *              little-endian, without a count: type and sizes tell it. dtype NONE: texts, whose
+ *              length in bytes is the last size, filled up with NUL. l may be NO_LAYER
  *   END        nothing
  *
  * The answer comes on descriptor 0, once: u8 status (enum gradcmp_status) and, up to the end of the
@@ -22,6 +23,12 @@
 enum gcmp_h5w_tag { GCMP_H5W_ATTRIBUTE = 'A', GCMP_H5W_DATASET = 'D', GCMP_H5W_END = 'Z' };
 
 /* Longest text, most texts of a dataset. */
-enum { GCMP_H5W_MAX_TEXT = 1 << 20, GCMP_H5W_MAX_TEXTS = 16, GCMP_H5W_ZSTD = 32015 };
+#define GCMP_H5W_NO_LAYER UINT64_MAX
+enum {
+    GCMP_H5W_MAX_LENGTH = 1 << 16, /* of a text in a dataset */
+    GCMP_H5W_MAX_TEXT = 1 << 20,
+    GCMP_H5W_MAX_TEXTS = 16,
+    GCMP_H5W_ZSTD = 32015
+};
 
 #endif

@@ -13,11 +13,11 @@ struct gcmp_h5_writer;
 
 /* A dataset that is to be written, and texts that become its attributes. */
 struct gcmp_h5_new {
-    const char *path; /* names of groups between slashes */
-    enum gradcmp_dtype dtype;
+    const char *path;         /* names of groups between slashes */
+    enum gradcmp_dtype dtype; /* NONE: texts, whose length in bytes is the last of the sizes */
     unsigned ndim;
     const uint64_t *sizes;
-    uint64_t layer; /* l */
+    uint64_t layer; /* l; UINT64_MAX: of none */
     const char *const (*texts)[2];
     unsigned text_count;
 };

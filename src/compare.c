@@ -16,6 +16,7 @@
 #include "formats/quantised.h"
 #include "numbering.h"
 #include "previous.h"
+#include "waves.h"
 
 enum { MORE_KEPT = 4 };
 
@@ -417,6 +418,7 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
     open_candidates(comparison, candidates);
     report->state = choose_state(comparison);
     GCMP_TRY(check_quantised(comparison, comparison->baseline.checkpoint, error));
+    gcmp_waves_make_keys(comparison);
     GCMP_TRY(gcmp_name_numbers(comparison, error));
     GCMP_TRY(gcmp_checkpoint_model(comparison->baseline.checkpoint, report->state,
                                    &comparison->baseline.model, error));
@@ -426,6 +428,7 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
                               report->options.dtype, &bound->dtype, &bound->dtype_source);
     bound->layers = comparison->baseline.model->layers;
     init_bound(comparison, bound);
+    GCMP_TRY(gcmp_waves_take_over(comparison, error));
     GCMP_TRY(make_models(comparison, error));
     GCMP_TRY(gcmp_previous_link(comparison, error));
 
@@ -446,15 +449,18 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
     return status;
 }
 
+/* Measure and judge what is open, and look for causes. */
 static enum gradcmp_status judge(struct gcmp_comparison *comparison, struct gradcmp_error *error) {
     struct gradcmp_report *report = comparison->report;
+    GCMP_TRY(gcmp_measure(comparison, error));
+    GCMP_TRY(gcmp_apply_betas(comparison, error));
     for (size_t i = 0; i < report->pair_count; i++) {
         if (gcmp_pair_is_open(&report->pairs[i])) {
             GCMP_TRY(gcmp_judge_pair(&report->pairs[i], &report->options, report->arena, error));
             GCMP_TRY(gcmp_fit_note_floors(comparison, &report->pairs[i], error));
         }
     }
-    return GRADCMP_OK;
+    return gcmp_diagnose(comparison, error);
 }
 
 static enum gradcmp_status run(struct gcmp_comparison *comparison, const char *baseline,
@@ -471,15 +477,20 @@ static enum gradcmp_status run(struct gcmp_comparison *comparison, const char *b
     }
     GCMP_TRY(gcmp_fit_load(report, error));
     GCMP_TRY(prepare(comparison, baseline, candidates, error));
-    GCMP_TRY(gcmp_measure(comparison, error));
-    GCMP_TRY(gcmp_apply_betas(comparison, error));
-    GCMP_TRY(judge(comparison, error));
-    return gcmp_diagnose(comparison, error);
+    return gcmp_waves_run(comparison, judge, error);
 }
 
 enum gradcmp_status gradcmp_compare(const char *baseline, const char *const *candidates,
                                     size_t candidate_count, const struct gradcmp_options *options,
                                     struct gradcmp_report **out, struct gradcmp_error *error) {
+    return gcmp_compare_resumable(baseline, candidates, candidate_count, options, NULL, out, error);
+}
+
+enum gradcmp_status gcmp_compare_resumable(const char *baseline, const char *const *candidates,
+                                           size_t candidate_count,
+                                           const struct gradcmp_options *options,
+                                           struct gcmp_resume *resume, struct gradcmp_report **out,
+                                           struct gradcmp_error *error) {
     *out = NULL;
     if (candidate_count == 0) {
         GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "no candidate to compare with the baseline");
@@ -489,7 +500,15 @@ enum gradcmp_status gradcmp_compare(const char *baseline, const char *const *can
     comparison.options = &comparison.report->options;
     enum gradcmp_status status = take_options(comparison.report, options, error);
     if (status == GRADCMP_OK) {
+        status = gcmp_waves_begin(&comparison, resume, error);
+    }
+    if (status == GRADCMP_OK) {
         status = run(&comparison, baseline, candidates, error);
+    }
+    if (status == GRADCMP_ERROR_CANCELLED && comparison.report->pair_count > 0 &&
+        comparison.report->readings > 0) {
+        *out = comparison.report; /* of what is finished */
+        return status;
     }
     if (status != GRADCMP_OK) {
         gcmp_error_add_path(error, status == GRADCMP_ERROR_CANCELLED ||

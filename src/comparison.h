@@ -21,6 +21,7 @@ struct gcmp_comparison {
     struct gcmp_pairing *pairings;       /* one a pair */
     struct gradcmp_error *errors;        /* one an owner: 0 the baseline, 1 + i candidate i */
     struct gcmp_pages *pages;            /* while causes are looked for; else NULL */
+    struct gcmp_waves *waves;            /* which pairs are under way, and which are finished */
 };
 
 /* True where a pair still has to be judged. */
@@ -39,6 +40,15 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pair_note(struct gcmp_comparison *comp
                                                     struct gradcmp_pair_report *pair,
                                                     struct gradcmp_error *error, const char *format,
                                                     ...) __attribute__((format(printf, 4, 5)));
+
+/* Compare as gradcmp_compare does, and take over from `resume` (NULL: nothing) what was judged
+ * before and has not changed. Then candidates are judged some at a time, each time with one reading
+ * of the baseline, and what is finished is kept in `resume` and written. */
+struct gcmp_resume;
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_compare_resumable(const char *baseline, const char *const *candidates, size_t candidate_count,
+                       const struct gradcmp_options *options, struct gcmp_resume *resume,
+                       struct gradcmp_report **out, struct gradcmp_error *error);
 
 /* Tally every pair of parameters, copies, and padding rows; fills the tallies and what copies and
  * padding give rise to. */

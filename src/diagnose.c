@@ -10,6 +10,7 @@
 #include "diagnose_facts.h"
 #include "diagnose_search.h"
 #include "diagnose_start.h"
+#include "waves.h"
 
 enum { BATCH = 16 }; /* parameters whose samples are in memory at once */
 
@@ -326,9 +327,15 @@ enum gradcmp_status gcmp_diagnose(struct gcmp_comparison *comparison, struct gra
         GCMP_FAIL_MEMORY(error);
     }
     for (size_t i = 0; i < comparison->report->pair_count; i++) {
+        if (comparison->report->pairs[i].outcome != GRADCMP_OUTCOME_INCONSISTENT) {
+            gcmp_waves_finish(comparison, i); /* also when the search for others is cancelled */
+        }
+    }
+    for (size_t i = 0; i < comparison->report->pair_count; i++) {
         if (comparison->report->pairs[i].outcome == GRADCMP_OUTCOME_INCONSISTENT) {
             GCMP_TRY_OUT(diagnose_pair(comparison, i, error));
             gcmp_pages_clear(comparison->pages);
+            gcmp_waves_finish(comparison, i);
         }
     }
 out:

@@ -4,6 +4,8 @@
 
 #include "base/dtype.h"
 #include "checkpoint.h"
+#include "comparison.h"
+#include "resume.h"
 #include "sweep.h"
 
 /* --- the baseline --- */
@@ -82,7 +84,8 @@ static enum gradcmp_status make_rows(struct gradcmp_sweep *sweep, const struct g
     for (size_t i = 0; i < roster->count; i++) {
         const struct gcmp_entry *entry = &roster->entries[i];
         if (is_row(roster, i)) {
-            sweep->rows[count] = (struct gradcmp_sweep_row){.label = entry->label,
+            sweep->rows[count] = (struct gradcmp_sweep_row){.entry = i,
+                                                            .label = entry->label,
                                                             .has_expected = entry->has_expected,
                                                             .expected = entry->expected};
             paths[count++] = entry->path;
@@ -110,7 +113,7 @@ static void count_bytes(struct gradcmp_sweep *sweep) {
     for (size_t p = 0; p < sweep->report->pair_count; p++) {
         const struct gradcmp_pair_report *pair = &sweep->report->pairs[p];
         uint64_t baseline = 0;
-        for (size_t i = 0; i < pair->parameter_count; i++) {
+        for (size_t i = 0; i < pair->parameter_count && !pair->taken_over; i++) {
             baseline += side_bytes(&pair->parameters[i], true);
             sweep->candidate_bytes += side_bytes(&pair->parameters[i], false);
         }
@@ -123,25 +126,20 @@ static void count_bytes(struct gradcmp_sweep *sweep) {
 static enum gradcmp_status check_arguments(struct gradcmp_sweep *sweep,
                                            const struct gcmp_roster *roster,
                                            struct gradcmp_error *error) {
-    size_t row = 0;
     const struct gcmp_entry *baseline = &roster->entries[roster->baseline];
     if (baseline->arguments != NULL) {
         GCMP_TRY(gcmp_recipe_check(sweep->arena, baseline->arguments, sweep->report->baseline,
                                    &sweep->baseline_findings, &sweep->baseline_finding_count,
                                    error));
     }
-    for (size_t i = 0; i < roster->count; i++) {
-        const struct gcmp_entry *entry = &roster->entries[i];
-        if (!is_row(roster, i)) {
-            continue;
+    for (size_t i = 0; i < sweep->report->pair_count; i++) {
+        struct gradcmp_sweep_row *row = &sweep->rows[i];
+        const struct gcmp_yaml *arguments = roster->entries[row->entry].arguments;
+        const struct gradcmp_catalogue *catalogue = sweep->report->pairs[i].catalogue;
+        if (arguments != NULL && catalogue != NULL) {
+            GCMP_TRY(gcmp_recipe_check(sweep->arena, arguments, catalogue, &row->findings,
+                                       &row->finding_count, error));
         }
-        const struct gradcmp_catalogue *catalogue = sweep->report->pairs[row].catalogue;
-        if (entry->arguments != NULL && catalogue != NULL) {
-            GCMP_TRY(gcmp_recipe_check(sweep->arena, entry->arguments, catalogue,
-                                       &sweep->rows[row].findings, &sweep->rows[row].finding_count,
-                                       error));
-        }
-        row++;
     }
     return GRADCMP_OK;
 }
@@ -150,6 +148,7 @@ static enum gradcmp_status check_arguments(struct gradcmp_sweep *sweep,
 static void compare_bits(struct gradcmp_sweep *sweep, const struct gradcmp_pair_report *pair,
                          struct gradcmp_sweep_repeat *repeat) {
     repeat->could_be_read = pair->outcome != GRADCMP_OUTCOME_ERROR;
+    repeat->taken_over = pair->taken_over;
     repeat->error = pair->error;
     for (size_t i = 0; i < pair->parameter_count; i++) {
         const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
@@ -169,20 +168,22 @@ static enum gradcmp_status run_repeat(struct gradcmp_sweep *sweep, const struct 
                                       size_t first, size_t other, struct gradcmp_error *error) {
     struct gradcmp_report *report;
     const struct gcmp_entry *a = &roster->entries[first], *b = &roster->entries[other];
-    struct gradcmp_sweep_repeat *repeat = &sweep->repeats[sweep->repeat_count++];
+    struct gradcmp_sweep_repeat *repeat = &sweep->repeats[sweep->repeat_count];
     repeat->label_a = a->label;
     repeat->label_b = b->label;
-    enum gradcmp_status status =
-        gradcmp_compare(a->path, &b->path, 1, &roster->options, &report, &repeat->error);
+    enum gradcmp_status status = gcmp_compare_resumable(a->path, &b->path, 1, &roster->options,
+                                                        roster->resume, &report, &repeat->error);
     if (status == GRADCMP_OK) {
         compare_bits(sweep, &report->pairs[0], repeat);
-        gradcmp_report_free(report);
     } else if (status == GRADCMP_ERROR_CANCELLED || status == GRADCMP_ERROR_MEMORY) {
         if (error != NULL) {
             *error = repeat->error;
         }
+        gradcmp_report_free(report);
         return status;
     }
+    gradcmp_report_free(report);
+    sweep->repeat_count++;
     return GRADCMP_OK;
 }
 
@@ -193,6 +194,7 @@ static enum gradcmp_status run_repeats(struct gradcmp_sweep *sweep,
     if (sweep->repeats == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
+    enum gradcmp_status status = GRADCMP_OK;
     for (size_t i = 1; i < roster->count; i++) { /* sorted by key, then by number */
         size_t first = i;
         while (first > 0 && roster->entries[i].key != NULL &&
@@ -200,11 +202,12 @@ static enum gradcmp_status run_repeats(struct gradcmp_sweep *sweep,
                strcmp(roster->entries[first - 1].key, roster->entries[i].key) == 0) {
             first--;
         }
-        if (first < i) {
-            GCMP_TRY(run_repeat(sweep, roster, first, i, error));
+        if (first < i && status == GRADCMP_OK) {
+            status = run_repeat(sweep, roster, first, i, error);
         }
+        sweep->unfinished += first < i && status != GRADCMP_OK;
     }
-    return GRADCMP_OK;
+    return status;
 }
 
 /* --- the call --- */
@@ -214,6 +217,7 @@ static enum gradcmp_status fill_roster(struct gcmp_roster *roster, const char *f
                                        struct gradcmp_error *error) {
     roster->root = folder;
     roster->plan = sweep_options->plan;
+    roster->golden = sweep_options->golden;
     if (roster->plan != NULL) {
         GCMP_TRY(gcmp_plan_read(roster, folder, error));
     } else if (folder == NULL) {
@@ -234,6 +238,15 @@ static enum gradcmp_status fill_roster(struct gcmp_roster *roster, const char *f
     return GRADCMP_OK;
 }
 
+/* An interrupt leaves fewer pairs than rows. */
+static void keep_rows(struct gradcmp_sweep *sweep) {
+    const struct gradcmp_report *report = sweep->report;
+    for (size_t i = 0; i < report->pair_count; i++) {
+        sweep->rows[i] = sweep->rows[report->pairs[i].candidate];
+    }
+    sweep->unfinished = report->unfinished;
+}
+
 static enum gradcmp_status run(struct gradcmp_sweep *sweep, struct gcmp_roster *roster,
                                struct gradcmp_error *error) {
     const struct gcmp_entry *baseline = &roster->entries[roster->baseline];
@@ -252,10 +265,16 @@ static enum gradcmp_status run(struct gradcmp_sweep *sweep, struct gcmp_roster *
     if (rows == 0) {
         GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "there is nothing but the baseline to compare");
     }
-    GCMP_TRY(gradcmp_compare(baseline->path, paths, rows, &roster->options, &sweep->report, error));
+    enum gradcmp_status status = gcmp_compare_resumable(
+        baseline->path, paths, rows, &roster->options, roster->resume, &sweep->report, error);
+    if (sweep->report == NULL) {
+        return status;
+    }
+    keep_rows(sweep);
     count_bytes(sweep);
     GCMP_TRY(check_arguments(sweep, roster, error));
-    return run_repeats(sweep, roster, error);
+    GCMP_TRY(gcmp_sweep_golden(sweep, roster, error));
+    return status == GRADCMP_OK ? run_repeats(sweep, roster, error) : status;
 }
 
 static struct gradcmp_sweep *new_sweep(void) {
@@ -287,15 +306,20 @@ enum gradcmp_status gradcmp_sweep_run(const char *folder,
     struct gcmp_roster roster = {
         .arena = sweep->arena, .baseline = SIZE_MAX, .options = gcmp_options_complete(options)};
     enum gradcmp_status status = fill_roster(&roster, folder, &given, error);
+    if (status == GRADCMP_OK && given.resume != NULL) {
+        status = gcmp_resume_open(given.resume, &roster.resume, error);
+    }
     if (status == GRADCMP_OK) {
+        sweep->resume = given.resume == NULL ? NULL : gcmp_arena_dup(sweep->arena, given.resume);
         status = run(sweep, &roster, error);
     }
-    if (status != GRADCMP_OK) {
+    gcmp_resume_free(roster.resume);
+    if (status != GRADCMP_OK && (status != GRADCMP_ERROR_CANCELLED || sweep->report == NULL)) {
         gradcmp_sweep_free(sweep);
         return status;
     }
     *out = sweep;
-    return GRADCMP_OK;
+    return status;
 }
 
 void gradcmp_sweep_free(struct gradcmp_sweep *sweep) {

@@ -26,6 +26,10 @@ struct gcmp_roster {
     size_t baseline; /* index of the entry; SIZE_MAX: to be chosen */
     const char *baseline_reason;
     struct gradcmp_options options; /* the caller's, and what the plan sets */
+    struct gcmp_resume *resume;     /* what was judged before; NULL: nothing is kept */
+    const char *golden;             /* file of golden values; NULL: none */
+    const char *golden_note;        /* why there is none; or NULL */
+    bool golden_was_found;          /* beside a recipe, not named by the caller */
 };
 
 /* Add an entry; its label is its path below the root where none is given. Errors: MEMORY. */
@@ -56,6 +60,18 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_recipe_check(struct gcmp_arena *arena,
                                                        const struct gcmp_yaml *arguments,
                                                        const struct gradcmp_catalogue *catalogue,
                                                        const char ***findings, size_t *count,
+                                                       struct gradcmp_error *error);
+
+/* Look for the golden values of a recipe in its folder: one file golden_values*.json. Errors:
+ * MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_golden_find(struct gcmp_roster *roster, const char *folder, struct gradcmp_error *error);
+
+/* Hold the golden num-zeros against the zeros in each run's gradients at its step; what differs is
+ * a finding of its row. Megatron-LM counts every parameter once, rows of a padded vocabulary
+ * included. Errors: those of reading a file that the caller named; MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_sweep_golden(struct gradcmp_sweep *sweep,
+                                                       const struct gcmp_roster *roster,
                                                        struct gradcmp_error *error);
 
 #endif

@@ -234,6 +234,9 @@ enum gradcmp_status gcmp_plan_read(struct gcmp_roster *roster, const char *folde
     }
     roster->root = plan.folder[0] == '\0' ? "." : plan.folder;
     if (gcmp_yaml_get(root, "MODEL_ARGS") != NULL) {
+        if (roster->golden == NULL) {
+            GCMP_TRY(gcmp_golden_find(roster, folder_of(roster->arena, roster->plan), error));
+        }
         return gcmp_recipe_read(roster, root, plan.folder, error);
     }
     GCMP_TRY(gcmp_yaml_check_keys(root, roster->plan, "plan", plan_keys, error));

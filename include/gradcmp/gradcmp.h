@@ -261,9 +261,9 @@ gradcmp_checkpoint_extract_hdf5(struct gradcmp_checkpoint *checkpoint,
 /* Compare every candidate with the baseline. A candidate that cannot be opened or read gets the
  * outcome GRADCMP_OUTCOME_ERROR in the report and the call still succeeds; the call fails when the
  * baseline cannot be read or the options are wrong. On success *out is owned by the caller
- * (gradcmp_report_free). All candidates are
- * measured in one reading of the baseline, so after GRADCMP_ERROR_CANCELLED none is finished; *out
- * is NULL after every failure. */
+ * (gradcmp_report_free). All candidates are measured in one reading of the baseline; after
+ * GRADCMP_ERROR_CANCELLED *out holds those candidates that were finished when causes were looked
+ * for (free it too), or is NULL where there are none. *out is NULL after every other failure. */
 GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_compare(const char *baseline, const char *const *candidates, size_t candidate_count,
                 const struct gradcmp_options *options, struct gradcmp_report **out,
@@ -403,15 +403,21 @@ struct gradcmp_sweep_options {
                          NULL: all checkpoints below the folder */
     const char *baseline; /* path, or its label below the folder; NULL: the plan's, else the one
                              with the least parallelism */
+    const char *resume;   /* file that keeps what is judged: pairs in it that have not changed are
+                             taken over, and finished ones are added; NULL: none */
+    const char *golden;   /* golden values of Megatron-LM's tests (JSON): num-zeros is held against
+                             the zeros in the gradients; NULL: those beside a model_config.yaml */
 };
 #define GRADCMP_SWEEP_OPTIONS_INIT                                                                 \
-    { sizeof(struct gradcmp_sweep_options), NULL, NULL }
+    { sizeof(struct gradcmp_sweep_options), NULL, NULL, NULL, NULL }
 
 /* Find the checkpoints below `folder` (NULL with a plan: the plan's own folder), choose the
- * baseline, and compare all others with it, in one reading of the baseline. A checkpoint that
- * cannot be read fails its own row. On success *out is owned by the caller (gradcmp_sweep_free).
- * Errors: as gradcmp_compare; CORRUPT, with the line, for a plan; USAGE where there are not two
- * checkpoints. */
+ * baseline, and compare all others with it, in one reading of the baseline (with `resume`: one for
+ * every four candidates, and what is finished is written after each). A checkpoint that cannot be
+ * read fails its own row. On success *out is owned by the caller (gradcmp_sweep_free); after
+ * GRADCMP_ERROR_CANCELLED it holds the finished rows, or is NULL where there are none. Errors: as
+ * gradcmp_compare; CORRUPT, with the line, for a plan, and for a file to resume from that is
+ * damaged or is none; USAGE where there are not two checkpoints. */
 GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_sweep_run(const char *folder, const struct gradcmp_sweep_options *sweep_options,
                   const struct gradcmp_options *options, struct gradcmp_sweep **out,
@@ -609,6 +615,14 @@ GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_report_write_annotations(const struct gradcmp_report *report,
                                  const struct gradcmp_document_options *options,
                                  gradcmp_write_fn write, void *user, struct gradcmp_error *error);
+
+/* Write all figures of a report, and the heat maps of what fails, as one HDF5 file to `descriptor`:
+ * an empty regular file that is open for reading and writing, and stays the caller's. README.md
+ * lists the datasets; they are chunked, under zstd (filter 32015). The helper program writes it:
+ * UNSUPPORTED where that is not installed, IO where it cannot write. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_report_write_hdf5(const struct gradcmp_report *report, int descriptor,
+                          struct gradcmp_error *error);
 
 /* The same of the findings of `check`. */
 GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status

@@ -74,6 +74,11 @@ static enum gradcmp_status write_annotations(const void *report,
     return gradcmp_report_write_annotations(report, options, write, user, error);
 }
 
+static enum gradcmp_status write_hdf5(const void *content, int descriptor,
+                                      struct gradcmp_error *error) {
+    return gradcmp_report_write_hdf5(content, descriptor, error);
+}
+
 static int write_reports(const struct gradcmp_report *report, const struct cli_settings *settings,
                          int status) {
     struct cli_document document = {.content = report,
@@ -82,7 +87,8 @@ static int write_reports(const struct gradcmp_report *report, const struct cli_s
                                     .html = write_html,
                                     .junit = write_junit,
                                     .markdown = write_markdown,
-                                    .annotations = write_annotations};
+                                    .annotations = write_annotations,
+                                    .hdf5 = write_hdf5};
     complain_candidates(report);
     return cli_deliver(&document, settings, status);
 }

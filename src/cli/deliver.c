@@ -36,12 +36,17 @@ static const struct document_kind kinds[] = {
     {"--markdown",
      SETTING(markdown),
      WRITER(markdown),
-     {"Markdown report", "<!-- gradcmp -->", "gradcmp"}}};
+     {"Markdown report", "<!-- gradcmp -->", "gradcmp"}},
+    {"--hdf5", SETTING(hdf5), WRITER(hdf5), {"HDF5 report", "\x89HDF", "gradcmp.report"}}};
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 
 /* Where a document is wanted, or NULL. */
 static const char *path_of(const struct cli_settings *settings, size_t kind) {
     return *(const char *const *)((const char *)settings + kinds[kind].setting);
+}
+
+static bool is_hdf5(size_t kind) {
+    return kinds[kind].setting == SETTING(hdf5);
 }
 
 static bool goes_to_stdout(const char *path) {
@@ -91,6 +96,10 @@ static bool check_apart(const struct cli_settings *settings, size_t kind) {
 bool cli_deliver_check(const struct cli_settings *settings) {
     for (size_t i = 0; i < KIND_COUNT; i++) {
         const char *path = path_of(settings, i);
+        if (path != NULL && is_hdf5(i) && goes_to_stdout(path)) {
+            cli_complain("--hdf5: expected the name of a file; HDF5 cannot be streamed");
+            return false;
+        }
         if (path != NULL && (!check_apart(settings, i) ||
                              (!goes_to_stdout(path) && !cli_file_check(path, &kinds[i].file)))) {
             return false;
@@ -167,7 +176,9 @@ static int deliver_document(const struct job *job, const char *path, int status)
     if (!cli_file_open(&file, path)) {
         return CLI_EXIT_TROUBLE;
     }
-    enum gradcmp_status written = write_document(job, cli_file_write, &file, &error);
+    enum gradcmp_status written =
+        is_hdf5(job->kind) ? job->document->hdf5(job->document->content, file.descriptor, &error)
+                           : write_document(job, cli_file_write, &file, &error);
     cli_conclude(written, file.failed, &error);
     return cli_file_close(&file, written == GRADCMP_OK) ? status : CLI_EXIT_TROUBLE;
 }

@@ -21,6 +21,7 @@ struct cli_document {
                                 struct gradcmp_error *error);
     /* NULL where the command does not take the option. */
     cli_document_writer html, junit, markdown, annotations;
+    enum gradcmp_status (*hdf5)(const void *content, int descriptor, struct gradcmp_error *error);
 };
 
 /* Return the exit status that the outcome of a call of the library means, and tell a failure in one

@@ -83,6 +83,13 @@ const struct cli_option cli_options[] = {
     {"baseline", 0, CLI_TEXT, CLI_SWEEP, FIELD(sweep.baseline), 0, "PATH", NULL, "which is trusted",
      "The baseline: a path, or the name of a checkpoint below DIR. By default the plan's, else the "
      "one that was split over the fewest ranks."},
+    {"resume", 0, CLI_TEXT, CLI_SWEEP, FIELD(sweep.resume), 0, "FILE", NULL, "skip judged pairs",
+     "Keep judged pairs in FILE, after every four, and take those over that are in it and of which "
+     "neither files nor options nor the program have changed."},
+    {"golden", 0, CLI_TEXT, CLI_SWEEP, FIELD(sweep.golden), 0, "FILE", NULL, "golden num-zeros",
+     "Golden values of Megatron-LM's tests (JSON), whose num-zeros the zeros in the gradients must "
+     "equal (of other configurations than the first: within 20%). By default the one "
+     "golden_values*.json beside a model_config.yaml."},
     {"json", 0, CLI_OUTPUT,
      CLI_COMPARE | CLI_FIT | CLI_LS | CLI_CHECK | CLI_METRICS | CLI_LINT | CLI_TRACE | CLI_BITS,
      FIELD(json), 0, "[FILE]", NULL, "JSON; none: stdout",
@@ -98,6 +105,8 @@ const struct cli_option cli_options[] = {
      "one more."},
     {"markdown", 0, CLI_TEXT, CLI_REPORTS, FIELD(markdown), 0, "FILE", NULL, "for a comment",
      "Write a summary in Markdown, for the comment of a merge request; - is standard output."},
+    {"hdf5", 0, CLI_TEXT, CLI_COMPARE, FIELD(hdf5), 0, "FILE", NULL, "figures as datasets",
+     "Write all figures, and the heat maps of what fails, as datasets of one HDF5 file."},
     {"annotations", 0, CLI_CHOICE, CLI_REPORTS, FIELD(annotations), 1, "CI", CHOICES("github"),
      "github: in its log",
      "Print the verdict and the worst failures as GitHub's workflow commands on standard error."},

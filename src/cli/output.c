@@ -62,8 +62,14 @@ static size_t folder_length(const char *path) {
 
 enum { HEAD_BYTES = 4096 };
 
-static bool is_of_kind(const char *head, const struct cli_file_kind *kind) {
-    return strncmp(head, kind->start, strlen(kind->start)) == 0 && strstr(head, kind->mark) != NULL;
+/* The mark may stand among bytes of any sort. */
+static bool is_of_kind(const char *head, size_t length, const struct cli_file_kind *kind) {
+    size_t mark = strlen(kind->mark), start = strlen(kind->start);
+    bool is_found = false;
+    for (size_t at = 0; at + mark <= length && !is_found; at++) {
+        is_found = memcmp(head + at, kind->mark, mark) == 0;
+    }
+    return is_found && length >= start && memcmp(head, kind->start, start) == 0;
 }
 
 /* True where a regular file is empty or is known as one of ours. */
@@ -78,7 +84,7 @@ static bool may_replace(const char *path, const struct cli_file_kind *kind) {
     if (got < 0) {
         return fail_on(path);
     }
-    if (got > 0 && !is_of_kind(head, kind)) {
+    if (got > 0 && !is_of_kind(head, (size_t)got, kind)) {
         cli_complain("%s: is no %s of gradcmp and is not overwritten", path, kind->name);
         return false;
     }

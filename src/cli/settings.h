@@ -37,6 +37,7 @@ struct cli_settings {
     int no_default_ignore;
     const char *hash;                    /* of bits: file of fingerprints; NULL: none */
     const char *html, *junit, *markdown; /* like json */
+    const char *hdf5;                    /* NULL: none; never standard output */
     int junit_level;                     /* enum gradcmp_junit_level */
     int annotations;                     /* nonzero: GitHub's, on standard error */
     int lenient;                         /* of trace */

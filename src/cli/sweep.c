@@ -1,4 +1,6 @@
 /* gradcmp sweep: many configurations against one baseline. */
+#include <string.h>
+
 #include "cli/command.h"
 #include "cli/deliver.h"
 #include "cli/interrupt.h"
@@ -46,6 +48,27 @@ static enum gradcmp_status write_annotations(const void *sweep,
                                             error);
 }
 
+/* The file that pairs are kept in is no report. */
+static bool check_resume(const struct cli_settings *settings) {
+    const char *resume = settings->sweep.resume;
+    const char *const reports[] = {settings->json, settings->html, settings->junit,
+                                   settings->markdown, settings->hdf5};
+    if (resume == NULL) {
+        return true;
+    }
+    if (resume[0] == '\0' || strcmp(resume, "-") == 0) {
+        cli_complain("--resume: expected the name of a file");
+        return false;
+    }
+    for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++) {
+        if (reports[i] != NULL && strcmp(reports[i], resume) == 0) {
+            cli_complain("%s: --resume and a report would be the same file", resume);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool check_operands(const struct cli_settings *settings) {
     if (settings->operand_count > 1) {
         cli_complain("%s: one folder is swept; several checkpoints are for gradcmp compare",
@@ -69,8 +92,38 @@ static void complain_of_rows(const struct gradcmp_sweep *sweep) {
     }
 }
 
+static enum gradcmp_status write_hdf5(const void *content, int descriptor,
+                                      struct gradcmp_error *error) {
+    return gradcmp_report_write_hdf5(gradcmp_sweep_report(content), descriptor, error);
+}
+
+static int write_reports(const struct gradcmp_sweep *sweep, const struct cli_settings *settings) {
+    complain_of_rows(sweep);
+    struct cli_document document = {.content = sweep,
+                                    .text = write_text,
+                                    .json = write_json,
+                                    .html = write_html,
+                                    .junit = write_junit,
+                                    .markdown = write_markdown,
+                                    .annotations = write_annotations,
+                                    .hdf5 = write_hdf5};
+    return cli_deliver(&document, settings, gradcmp_sweep_exit_status(sweep));
+}
+
+/* After an interrupt, what is finished is reported all the same. */
+static int end(const struct gradcmp_sweep *sweep, const struct cli_settings *settings,
+               enum gradcmp_status status, const struct gradcmp_error *error) {
+    if (status == GRADCMP_OK) {
+        return write_reports(sweep, settings);
+    }
+    if (sweep != NULL) {
+        write_reports(sweep, settings);
+    }
+    return cli_conclude(status, false, error);
+}
+
 int cli_run_sweep(const struct cli_settings *settings) {
-    if (!check_operands(settings) || !cli_deliver_check(settings)) {
+    if (!check_operands(settings) || !check_resume(settings) || !cli_deliver_check(settings)) {
         return CLI_EXIT_TROUBLE;
     }
     struct cli_progress progress;
@@ -86,18 +139,7 @@ int cli_run_sweep(const struct cli_settings *settings) {
         gradcmp_sweep_run(settings->operand_count == 0 ? NULL : settings->operands[0],
                           &settings->sweep, &options, &sweep, &error);
     cli_progress_end(&progress);
-    if (status != GRADCMP_OK) {
-        return cli_conclude(status, false, &error);
-    }
-    complain_of_rows(sweep);
-    struct cli_document document = {.content = sweep,
-                                    .text = write_text,
-                                    .json = write_json,
-                                    .html = write_html,
-                                    .junit = write_junit,
-                                    .markdown = write_markdown,
-                                    .annotations = write_annotations};
-    int exit_status = cli_deliver(&document, settings, gradcmp_sweep_exit_status(sweep));
+    int exit_status = end(sweep, settings, status, &error);
     gradcmp_sweep_free(sweep);
     return exit_status;
 }

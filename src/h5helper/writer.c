@@ -33,6 +33,7 @@ struct incoming {
     int ndim;
     hsize_t sizes[H5S_MAX_RANK], chunk[H5S_MAX_RANK];
     unsigned elem_bytes;
+    uint64_t text_bytes;         /* of each text, in a dataset of texts; else 0 */
     uint64_t elems, chunk_elems; /* chunk_elems 0: not chunked */
     uint64_t layer;
 };
@@ -183,6 +184,14 @@ static hid_t bool_type(void) {
     return type;
 }
 
+/* Texts of one length, the rest of it NUL. */
+static hid_t text_type(uint64_t bytes) {
+    hid_t type = H5Tcopy(H5T_C_S1);
+    bool good = type >= 0 && H5Tset_size(type, (size_t)bytes) >= 0 &&
+                H5Tset_strpad(type, H5T_STR_NULLPAD) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0;
+    return good ? type : -1;
+}
+
 /* The type of a file's elements, and of those in memory; < 0: none. */
 static hid_t make_type(enum gradcmp_dtype dtype) {
     static const size_t half[5] = {15, 10, 5, 0, 10}, brain[5] = {15, 7, 8, 0, 7};
@@ -277,7 +286,7 @@ static hid_t creation_properties(const struct incoming *in) {
     hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
     bool good = properties >= 0 && H5Pset_obj_track_times(properties, false) >= 0 &&
                 H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER) >= 0;
-    if (good && in->chunk_elems > 0) {
+    if (good && in->chunk_elems > 0 && in->text_bytes == 0) { /* texts: any reader can read them */
         good = H5Pset_chunk(properties, in->ndim, in->chunk) >= 0 &&
                (in->elem_bytes < SHUFFLED_BYTES || H5Pset_shuffle(properties) >= 0) &&
                H5Pset_filter(properties, GCMP_H5W_ZSTD, H5Z_FLAG_MANDATORY, 1, &level) >= 0;
@@ -351,6 +360,20 @@ static bool write_elements(const struct writer *writer, const struct incoming *i
     return true;
 }
 
+/* Of texts, the last axis is their length. */
+static bool take_text_axis(struct incoming *in) {
+    if (in->dtype != GRADCMP_DTYPE_NONE) {
+        return true;
+    }
+    if (in->ndim == 0 || in->sizes[in->ndim - 1] == 0 ||
+        in->sizes[in->ndim - 1] > GCMP_H5W_MAX_LENGTH) {
+        return fail(GRADCMP_ERROR_LIMIT, "%.200s: texts of no length, or too long", in->path);
+    }
+    in->text_bytes = in->sizes[--in->ndim];
+    in->elems /= in->text_bytes;
+    return true;
+}
+
 static bool read_incoming(struct incoming *in) {
     uint64_t dtype, ndim, bytes, size;
     *in = (struct incoming){.elems = 1};
@@ -374,14 +397,15 @@ static bool read_incoming(struct incoming *in) {
     if (!gcmp_mul_u64(in->elems, 16, &bytes)) {
         return fail(GRADCMP_ERROR_LIMIT, "%.200s: too many elements", in->path);
     }
-    return read_number(8, &in->layer);
+    return take_text_axis(in) && read_number(8, &in->layer);
 }
 
 /* Write a dataset that was made, with its attributes. */
 static bool fill_dataset(const struct writer *writer, const struct incoming *in, hid_t dataset,
                          hid_t type) {
     uint64_t texts;
-    bool good = read_number(1, &texts) && write_layer(dataset, in->layer);
+    bool good = read_number(1, &texts) &&
+                (in->layer == GCMP_H5W_NO_LAYER || write_layer(dataset, in->layer));
     for (uint64_t i = 0; good && i < texts; i++) {
         good = pass_text(dataset);
     }
@@ -391,7 +415,8 @@ static bool fill_dataset(const struct writer *writer, const struct incoming *in,
 static bool pass_dataset(const struct writer *writer) {
     struct incoming in;
     bool good = read_incoming(&in);
-    hid_t type = good ? make_type(in.dtype) : -1, dataset = -1;
+    hid_t type = !good ? -1 : in.text_bytes > 0 ? text_type(in.text_bytes) : make_type(in.dtype);
+    hid_t dataset = -1;
     if (good && type < 0) {
         good =
             fail(GRADCMP_ERROR_UNSUPPORTED, "%.200s: HDF5 has no type for its elements", in.path);

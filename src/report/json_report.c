@@ -383,6 +383,7 @@ static void write_repeats(struct gcmp_emitter *json, const struct gradcmp_sweep 
         gcmp_emit_open_object(json, NULL, false);
         gcmp_emit_text(json, "a", repeat->label_a);
         gcmp_emit_text(json, "b", repeat->label_b);
+        gcmp_emit_bool(json, "taken_over", repeat->taken_over);
         if (repeat->could_be_read) {
             gcmp_emit_count(json, "elements", repeat->elems);
             gcmp_emit_count(json, "equal_bits", repeat->equal_bits);
@@ -402,6 +403,7 @@ static void write_row(struct gcmp_emitter *json, const struct gradcmp_sweep *swe
     gcmp_emit_text(json, "expected",
                    row->has_expected ? gradcmp_outcome_name(row->expected) : NULL);
     write_lines(json, "findings", row->findings, row->finding_count);
+    gcmp_emit_bool(json, "taken_over", sweep->report->pairs[i].taken_over);
     write_pair(json, sweep->report, &sweep->report->pairs[i]);
     gcmp_emit_close(json);
 }
@@ -420,6 +422,10 @@ enum gradcmp_status gradcmp_sweep_write_json(const struct gradcmp_sweep *sweep,
                 sweep->baseline_finding_count);
     gcmp_emit_count(&json, "baseline_bytes", sweep->baseline_bytes);
     gcmp_emit_count(&json, "candidate_bytes", sweep->candidate_bytes);
+    gcmp_emit_count(&json, "baseline_readings", sweep->report->readings);
+    gcmp_emit_count(&json, "unfinished", sweep->unfinished);
+    gcmp_emit_text(&json, "golden", sweep->golden);
+    gcmp_emit_text(&json, "golden_note", sweep->golden_note);
     gcmp_emit_open_array(&json, "candidates", true);
     for (size_t i = 0; i < sweep->report->pair_count; i++) {
         write_row(&json, sweep, i);

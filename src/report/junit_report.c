@@ -111,6 +111,9 @@ static bool add_verdict(struct pair_cases *to, struct gcmp_arena *arena,
                         const struct gradcmp_pair_report *pair) {
     struct gcmp_text text = GCMP_TEXT_INIT;
     gcmp_text_add_findings(&text, pair);
+    if (pair->taken_over) {
+        gcmp_text_add(&text, "; taken over: judged by an earlier sweep, unchanged since");
+    }
     int status = pair->outcome == GRADCMP_OUTCOME_CONSISTENT     ? 0
                  : pair->outcome == GRADCMP_OUTCOME_INCONSISTENT ? 1
                                                                  : 2;

@@ -79,6 +79,18 @@ static void add_failing(struct gcmp_text *text, const struct gcmp_pair_view *vie
     gcmp_text_add(text, "\n</details>\n");
 }
 
+static void add_taken_over(struct gcmp_text *text, const struct gradcmp_report *report) {
+    size_t count = 0;
+    for (size_t i = 0; i < report->pair_count; i++) {
+        count += report->pairs[i].taken_over;
+    }
+    if (count > 0) {
+        gcmp_text_addf(text,
+                       "\n%zu of %zu taken over: judged by an earlier sweep, unchanged since\n",
+                       count, report->pair_count);
+    }
+}
+
 static void add_foot(struct gcmp_text *text, const struct gradcmp_report *report) {
     struct gcmp_text command = GCMP_TEXT_INIT;
     gcmp_repeat_compare(&command, report);
@@ -97,6 +109,7 @@ static void add_report(struct gcmp_out *out, const struct gradcmp_report *report
     gcmp_text_addf(&out->text, "<!-- gradcmp -->\n### %s gradcmp compare: **%s**\n\n",
                    mark_of(overall), gradcmp_outcome_name(overall));
     add_candidates(&out->text, report);
+    add_taken_over(&out->text, report);
     for (size_t i = 0; i < report->pair_count; i++) {
         struct gcmp_pair_view view;
         if (gcmp_pair_view_init(&view, report, &report->pairs[i], NULL) == GRADCMP_OK) {

@@ -24,7 +24,7 @@ static int row_status(const struct gradcmp_sweep *sweep, size_t row) {
 }
 
 int gradcmp_sweep_exit_status(const struct gradcmp_sweep *sweep) {
-    int worst = sweep->baseline_finding_count > 0;
+    int worst = sweep->unfinished > 0 ? 2 : sweep->baseline_finding_count > 0;
     for (size_t i = 0; i < sweep->report->pair_count; i++) {
         int status = row_status(sweep, i);
         worst = status > worst ? status : worst;

@@ -132,8 +132,13 @@ static void add_row(struct gcmp_page *page, const struct columns *columns,
     gcmp_page_name_in(page, sweep->rows[row].label, columns->label_columns);
     gcmp_page_add(page, " ");
     gcmp_text_outcome(page, pair->outcome);
+    size_t used = strlen(gradcmp_outcome_name(pair->outcome));
+    if (pair->taken_over) {
+        gcmp_page_add(page, " =");
+        used += 2;
+    }
     if (pair->outcome != GRADCMP_OUTCOME_ERROR) {
-        gcmp_page_pad(page, strlen(gradcmp_outcome_name(pair->outcome)), OUTCOME_COLUMNS);
+        gcmp_page_pad(page, used, OUTCOME_COLUMNS);
         fill_cells(cells, columns, pair);
         int gap = 0;
         for (size_t c = 0; c < columns->groups + 2; c++) {
@@ -227,6 +232,15 @@ static void add_details(struct gcmp_page *page, const struct gradcmp_sweep *swee
     }
 }
 
+/* Rows that were judged by an earlier sweep. */
+static size_t count_taken(const struct gradcmp_sweep *sweep) {
+    size_t count = 0;
+    for (size_t i = 0; i < sweep->report->pair_count; i++) {
+        count += sweep->report->pairs[i].taken_over;
+    }
+    return count;
+}
+
 static void add_head(struct gcmp_page *page, const struct gradcmp_sweep *sweep) {
     char a[GCMP_FIGURE_BYTES], b[GCMP_FIGURE_BYTES];
     gcmp_page_add(page, "swept      ");
@@ -236,11 +250,36 @@ static void add_head(struct gcmp_page *page, const struct gradcmp_sweep *sweep) 
     gcmp_page_name(page, sweep->baseline_label);
     gcmp_page_addf(page, " (%s)", sweep->baseline_reason);
     gcmp_page_end_line(page);
-    gcmp_page_addf(page, "read       %s of the baseline, once, and %s of %zu candidate%s",
-                   gcmp_figure_bytes(a, sweep->baseline_bytes),
-                   gcmp_figure_bytes(b, sweep->candidate_bytes), sweep->report->pair_count,
-                   sweep->report->pair_count == 1 ? "" : "s");
-    gcmp_page_end_line(page);
+    size_t taken = count_taken(sweep), judged = sweep->report->pair_count - taken;
+    if (sweep->report->readings > 0 && judged > 0) {
+        gcmp_page_addf(page, "read       %s of the baseline, ",
+                       gcmp_figure_bytes(a, sweep->baseline_bytes));
+        if (sweep->report->readings > 1) {
+            gcmp_page_addf(page, "%zu times", sweep->report->readings);
+        } else {
+            gcmp_page_add(page, "once");
+        }
+        gcmp_page_addf(page, ", and %s of %zu candidate%s",
+                       gcmp_figure_bytes(b, sweep->candidate_bytes), judged,
+                       judged == 1 ? "" : "s");
+        gcmp_page_end_line(page);
+    }
+    if (sweep->golden_note != NULL) {
+        gcmp_page_add(page, "golden     ");
+        size_t column = strlen("golden     ");
+        if (sweep->golden != NULL) {
+            gcmp_page_name(page, sweep->golden);
+            gcmp_page_add(page, ": ");
+            column += strlen(sweep->golden) + 2;
+        }
+        gcmp_page_wrap(page, column, strlen("golden     "), sweep->golden_note);
+    }
+    if (taken > 0) {
+        gcmp_page_addf(page, "taken over %zu of %zu candidates, unchanged since they were judged: ",
+                       taken, sweep->report->pair_count);
+        gcmp_page_name(page, sweep->resume);
+        gcmp_page_end_line(page);
+    }
 }
 
 static size_t count_unexpected(const struct gradcmp_sweep *sweep) {
@@ -265,10 +304,12 @@ static void add_summary(struct gcmp_page *page, const struct gradcmp_sweep *swee
                   status == 0   ? GCMP_INK_GOOD
                   : status == 1 ? GCMP_INK_BAD
                                 : GCMP_INK_DOUBT,
-                  status == 0   ? "SWEEP PASSES"
-                  : status == 1 ? "SWEEP FAILS"
-                                : "SWEEP INCOMPLETE");
-    gcmp_page_addf(page, ": of %zu configurations", count);
+                  sweep->unfinished > 0 ? "SWEEP INTERRUPTED"
+                  : status == 0         ? "SWEEP PASSES"
+                  : status == 1         ? "SWEEP FAILS"
+                                        : "SWEEP INCOMPLETE");
+    gcmp_page_addf(page, ": of %zu configuration%s", count + sweep->report->unfinished,
+                   count + sweep->report->unfinished == 1 ? "" : "s");
     const char *separator = " ";
     for (unsigned outcome = 0; outcome <= GRADCMP_OUTCOME_ERROR; outcome++) {
         if (counts[outcome] > 0) {
@@ -280,6 +321,9 @@ static void add_summary(struct gcmp_page *page, const struct gradcmp_sweep *swee
     size_t unexpected = count_unexpected(sweep), findings = count_findings(sweep);
     if (unexpected > 0) {
         gcmp_page_addf(page, "; %zu not as expected", unexpected);
+    }
+    if (sweep->unfinished > 0) {
+        gcmp_page_addf(page, "; %zu not judged", sweep->unfinished);
     }
     if (findings > 0) {
         gcmp_page_addf(page, "; %zu finding%s about configurations", findings,
@@ -298,7 +342,10 @@ enum gradcmp_status gradcmp_sweep_write_text(const struct gradcmp_sweep *sweep,
     choose_columns(&columns, sweep, &page);
     gcmp_out_begin(&page.out, write, user);
     add_head(&page, sweep);
-    gcmp_page_heading(&page, "Worst error / bound by layers; * marks a finding");
+    gcmp_page_heading(&page, count_taken(sweep) == 0
+                                 ? "Worst error / bound by layers; * marks a finding"
+                                 : "Worst error / bound by layers; * marks a finding, = a row "
+                                   "taken over");
     add_header(&page, &columns);
     for (size_t i = 0; i < sweep->report->pair_count; i++) {
         add_row(&page, &columns, sweep, i);

@@ -6,6 +6,7 @@
 import array
 import json
 import math
+import shutil
 import struct
 import sys
 import threading
@@ -202,6 +203,49 @@ def test_fit_and_sweep():
     rows = swept.comparisons
     assert len(rows) > 5 and {"consistent", "inconsistent"} <= {row.verdict for row in rows.values()}
     assert not swept and "bug_double_layer1" in " ".join(rows)
+
+
+def test_documents():
+    """Every report, as text and as a file that is there whole or not at all."""
+    result = gradcmp.compare(BASE, BAD)
+    folder = WORK / "documents"
+    folder.mkdir()
+    result.write_html(folder / "report.html")
+    result.write_junit(folder / "report.xml", level="layer")
+    result.write_markdown(folder / "comment.md")
+    result.write_json(folder / "report.json")
+    result.write_text(folder / "report.txt")
+    assert (folder / "report.html").read_text() == result.report.html()
+    assert "<!DOCTYPE html>" in result.report.html() and "<testsuites" in (folder / "report.xml").read_text()
+    assert result.report.junit("candidate") != result.report.junit() != (folder / "report.xml").read_text()
+    assert "INCONSISTENT" in (folder / "report.txt").read_text()
+    assert json.loads((folder / "report.json").read_text())["verdict"] == "inconsistent"
+    assert "::error" in result.report.annotations() and "**inconsistent**" in (folder / "comment.md").read_text()
+    assert "gradcmp check" in gradcmp.check(BASE).html() and "gradcmp bits" in gradcmp.bits(BASE, GOOD).markdown()
+    try:
+        result.write_hdf5(folder / "report.h5")
+        assert (folder / "report.h5").read_bytes()[:4] == b"\x89HDF"
+    except gradcmp.Error as error:  # where the helper was not built
+        assert "gradcmp-h5" in str(error)
+    for bad in (lambda: result.report.junit("layers"), lambda: result.write_html(WORK / "none" / "x")):
+        try:
+            bad()
+        except (ValueError, OSError):
+            continue
+        raise AssertionError("no error")
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_resume():
+    for path in (BASE, GOOD, BAD):
+        shutil.copytree(path, WORK / "again" / path.name)
+    swept = gradcmp.sweep(WORK / "again", resume=WORK / "state")
+    again = gradcmp.sweep(WORK / "again", resume=WORK / "state")
+    rows = again.json()["candidates"]
+    assert rows and all(row["taken_over"] for row in rows)
+    assert not any(row["taken_over"] for row in swept.json()["candidates"])
+    again.write_html(WORK / "sweep.html")
+    assert "taken over" in (WORK / "sweep.html").read_text()
 
 
 def test_threads():

@@ -149,6 +149,8 @@ struct gradcmp_pair_report {
     const char *undecided_reason;       /* text with outcome UNDECIDED or VACUOUS */
     const char **notes;
     size_t note_count;
+    size_t candidate; /* index among those that the caller named */
+    bool taken_over;  /* not judged now: an earlier sweep did, and nothing has changed since */
 };
 
 struct gradcmp_report {
@@ -164,6 +166,8 @@ struct gradcmp_report {
     const struct gradcmp_fit *fit; /* of options.fit, in the arena; NULL: none */
     char names_sha256[65];         /* of the baseline's parameters, each name ended by a newline */
     uint64_t cause_bytes;          /* read from files in the search for causes */
+    size_t readings;               /* how often the baseline was read */
+    size_t unfinished;             /* candidates that an interrupt left without a pair */
 };
 
 /* One thing that `check` found. */

@@ -10,6 +10,7 @@ extern "C" {
 
 /* One configuration beside the baseline; row i belongs to the report's pair i. */
 struct gradcmp_sweep_row {
+    size_t entry; /* private to src/sweep.c */
     const char
         *label; /* what tells it from the others: its path below the swept folder, or a name */
     bool has_expected; /* the plan says how it is to come out */
@@ -21,7 +22,7 @@ struct gradcmp_sweep_row {
 /* Two repeats of one configuration, whose compared state must be the same bit for bit. */
 struct gradcmp_sweep_repeat {
     const char *label_a, *label_b;
-    bool could_be_read;
+    bool could_be_read, taken_over;
     uint64_t elems, equal_bits; /* compared, and of them the same */
     const char *first;          /* name of the first parameter that differs; NULL: none */
     struct gradcmp_error error; /* where it could not be read */
@@ -38,7 +39,11 @@ struct gradcmp_sweep {
     struct gradcmp_sweep_row *rows; /* report->pair_count */
     struct gradcmp_sweep_repeat *repeats;
     size_t repeat_count;
-    uint64_t baseline_bytes, candidate_bytes; /* of slabs, each read once */
+    uint64_t baseline_bytes, candidate_bytes; /* of slabs, each once; of what was read now */
+    const char *resume;                       /* file that rows were taken over from; NULL: none */
+    const char *golden;                       /* file of golden values; NULL: none */
+    const char *golden_note; /* what was done with it, or why there is none; NULL: nothing to say */
+    size_t unfinished;       /* rows and repeats that an interrupt left out */
 };
 
 #ifdef __cplusplus

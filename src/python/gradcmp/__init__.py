@@ -34,8 +34,12 @@ def compare_all(baseline: StrPath, candidates: Iterable[StrPath], **options: Any
     paths = string_array(candidates)
     settings = Options(_abi.gradcmp_options, options)
     handle = ctypes.c_void_p()
-    run("gradcmp_compare", encode(baseline), paths, len(paths), ctypes.byref(settings.value),
-        ctypes.byref(handle), options=settings)
+    try:
+        run("gradcmp_compare", encode(baseline), paths, len(paths), ctypes.byref(settings.value),
+            ctypes.byref(handle), options=settings)
+    except BaseException:
+        library.gradcmp_report_free(handle)  # what was finished when it was cancelled
+        raise
     return Report(handle)
 
 
@@ -142,13 +146,21 @@ def trace(a: StrPath, b: StrPath, **options: Any) -> Evidence:
 
 
 def sweep(folder: Optional[StrPath] = None, *, plan: Optional[StrPath] = None,
-          baseline: Optional[StrPath] = None, **options: Any) -> Sweep:
-    """Compare all checkpoints below a folder, or those of a plan, with one baseline."""
-    own = Options(_options_struct("gradcmp_sweep_options"), {"plan": plan, "baseline": baseline})
+          baseline: Optional[StrPath] = None, resume: Optional[StrPath] = None,
+          golden: Optional[StrPath] = None, **options: Any) -> Sweep:
+    """Compare all checkpoints below a folder, or those of a plan, with one baseline. `resume` is a
+    file that keeps what is judged, for the next call; `golden` holds golden values."""
+    own = Options(_options_struct("gradcmp_sweep_options"),
+                  {"plan": plan, "baseline": baseline, "resume": resume, "golden": golden})
     settings = Options(_abi.gradcmp_options, options)
     handle = ctypes.c_void_p()
-    run("gradcmp_sweep_run", None if folder is None else encode(folder), ctypes.byref(own.value),
-        ctypes.byref(settings.value), ctypes.byref(handle), options=settings)
+    try:
+        run("gradcmp_sweep_run", None if folder is None else encode(folder),
+            ctypes.byref(own.value), ctypes.byref(settings.value), ctypes.byref(handle),
+            options=settings)
+    except BaseException:
+        library.gradcmp_sweep_free(handle)  # what was finished when it was cancelled
+        raise
     return Sweep(handle)
 
 

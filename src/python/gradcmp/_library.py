@@ -4,8 +4,9 @@ import ctypes
 import difflib
 import operator
 import os
+import tempfile
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Union
 
 from . import _abi
 
@@ -197,3 +198,30 @@ def written(name: str, handle: Any, *arguments: Any) -> str:
 def text_options(verbose: bool, top: int, width: int) -> Any:
     return ctypes.byref(Options(_abi.gradcmp_text_options,
                                 {"utf8": 0, "verbose": verbose, "top": top, "width": width}).value)
+
+
+def replace_by(path: StrPath, fill: Callable[[int], None]) -> None:
+    """Have `fill` write to the descriptor of a file that is then named `path`."""
+    name = os.fspath(path)
+    descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(name) or ".", prefix=".gradcmp-")
+    try:
+        try:
+            mask = os.umask(0)
+            os.umask(mask)
+            os.fchmod(descriptor, 0o666 & ~mask)
+            fill(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, name)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def replace(path: StrPath, content: str) -> None:
+    """Write a text file, whole or not at all."""
+    def fill(descriptor: int) -> None:
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(content.encode("utf-8", "surrogateescape"))
+
+    replace_by(path, fill)

@@ -6,7 +6,8 @@ import weakref
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _abi
-from ._library import Error, error_of, library, text, text_options, written
+from ._library import (Error, Options, StrPath, error_of, library, replace, replace_by, run, text,
+                       text_options, written)
 
 
 class Parameter(NamedTuple):
@@ -68,9 +69,54 @@ class Result:
         """What the program would end with: 0 good, 1 a difference, 2 trouble or undecided."""
         return int(getattr(library, f"gradcmp_{self._kind}_exit_status")(self._handle))
 
+    def write_text(self, path: StrPath, verbose: bool = False, top: int = 20,
+                   width: int = 80) -> None:
+        """Write the report for people; like all writers, the file is there whole or not at all."""
+        replace(path, self.text(verbose, top, width))
+
+    def write_json(self, path: StrPath) -> None:
+        replace(path, self.json_text())
+
     def __bool__(self) -> bool:
         """True where all is as it should be: exit_status 0."""
         return self.exit_status == 0
+
+
+class Documents(Result):
+    """A result that can be written as HTML, JUnit XML, Markdown and GitHub's annotations."""
+
+    def _document(self, kind: str, level: str, top: int) -> str:
+        levels = {"parameter": 0, "layer": 1, "candidate": 2}
+        if level not in levels:
+            raise ValueError(f"level: expected parameter, layer or candidate, found {level!r}")
+        options = Options(_abi.gradcmp_document_options, {"junit_level": levels[level], "top": top})
+        return written(f"gradcmp_{self._kind}_write_{kind}", self._handle,
+                       ctypes.byref(options.value))
+
+    def html(self, top: int = 0) -> str:
+        """One page that needs nothing else; top: failures told in full (0: 50)."""
+        return self._document("html", "parameter", top)
+
+    def junit(self, level: str = "parameter") -> str:
+        """JUnit XML: a test case a parameter, a layer, or a candidate."""
+        return self._document("junit", level, 0)
+
+    def markdown(self, top: int = 0) -> str:
+        """A summary for the comment of a merge request."""
+        return self._document("markdown", "parameter", top)
+
+    def annotations(self, top: int = 0) -> str:
+        """Lines that GitHub Actions shows beside the job."""
+        return self._document("annotations", "parameter", top)
+
+    def write_html(self, path: StrPath, top: int = 0) -> None:
+        replace(path, self.html(top))
+
+    def write_junit(self, path: StrPath, level: str = "parameter") -> None:
+        replace(path, self.junit(level))
+
+    def write_markdown(self, path: StrPath, top: int = 0) -> None:
+        replace(path, self.markdown(top))
 
 
 class Comparison:
@@ -124,11 +170,30 @@ class Comparison:
     def json(self) -> Dict[str, Any]:
         return self.report.json()
 
+    def write_text(self, path: StrPath, verbose: bool = False, top: int = 20,
+                   width: int = 80) -> None:
+        self.report.write_text(path, verbose, top, width)
+
+    def write_json(self, path: StrPath) -> None:
+        self.report.write_json(path)
+
+    def write_html(self, path: StrPath, top: int = 0) -> None:
+        self.report.write_html(path, top)
+
+    def write_junit(self, path: StrPath, level: str = "parameter") -> None:
+        self.report.write_junit(path, level)
+
+    def write_markdown(self, path: StrPath, top: int = 0) -> None:
+        self.report.write_markdown(path, top)
+
+    def write_hdf5(self, path: StrPath) -> None:
+        self.report.write_hdf5(path)
+
     def __repr__(self) -> str:
         return f"<gradcmp.Comparison: {self.verdict}>"
 
 
-class Report(Result):
+class Report(Documents):
     """Several candidates against one baseline: a sequence of Comparison."""
 
     _kind = "report"
@@ -141,11 +206,33 @@ class Report(Result):
             raise IndexError(index)
         return Comparison(self, index % len(self))
 
+    def write_hdf5(self, path: StrPath) -> None:
+        """Write all figures and heat maps as datasets."""
+        replace_by(path, lambda descriptor: run("gradcmp_report_write_hdf5", self._handle,
+                                                descriptor))
+
 
 class Sweep(Result):
     """Many configurations against one baseline."""
 
     _kind = "sweep"
+
+    @property
+    def report(self) -> Report:
+        """All comparisons; its documents are those of the sweep."""
+        return _Borrowed(library.gradcmp_sweep_report(self._handle), self)
+
+    def write_html(self, path: StrPath, top: int = 0) -> None:
+        self.report.write_html(path, top)
+
+    def write_junit(self, path: StrPath, level: str = "parameter") -> None:
+        self.report.write_junit(path, level)
+
+    def write_markdown(self, path: StrPath, top: int = 0) -> None:
+        self.report.write_markdown(path, top)
+
+    def write_hdf5(self, path: StrPath) -> None:
+        self.report.write_hdf5(path)
 
     @property
     def comparisons(self) -> Dict[str, Comparison]:
@@ -171,8 +258,11 @@ class Fit(Result):
         """The file that compare(fit=...) takes."""
         return written("gradcmp_fit_write_yaml", self._handle)
 
+    def write_yaml(self, path: StrPath) -> None:
+        replace(path, self.yaml())
 
-class Findings(Result):
+
+class Findings(Documents):
     """What check found in checkpoints, each alone."""
 
     _kind = "findings"
@@ -184,7 +274,7 @@ class Findings(Result):
         return self.exit_status == 0
 
 
-class Evidence(Result):
+class Evidence(Documents):
     """What bits, trace, metrics or lint found. True where exit_status is 0."""
 
     _kind = "evidence"
