@@ -170,33 +170,43 @@ static uint32_t hash_chunk(const struct gcmp_dcp_index *index, const uint64_t *c
     return (uint32_t)XXH3_64bits_withSeed(chunk, (ndim + 1) * sizeof *chunk, index->seed);
 }
 
-/* Find the slot of a chunk, or the free one where it belongs. */
+/* The offsets of an entry; false where they are no sizes. Objects of bytes have none. */
+static bool read_offsets(const struct gcmp_node *offset, uint64_t *sizes, unsigned *ndim) {
+    *ndim = 0;
+    return offset == NULL || offset->kind == GCMP_NODE_NONE ||
+           gcmp_node_sizes(offset, sizes, GRADCMP_MAX_NDIM, ndim);
+}
+
+static bool is_chunk(const struct gcmp_dcp_entry *entry, const uint64_t *chunk, unsigned ndim) {
+    uint64_t offsets[GRADCMP_MAX_NDIM];
+    unsigned found;
+    return entry->tensor == chunk[0] && read_offsets(entry->offset, offsets, &found) &&
+           found == ndim && memcmp(offsets, chunk + 1, ndim * sizeof *chunk) == 0;
+}
+
+/* Find the slot of a chunk (number of the tensor, then its offsets), or the free one where it
+ * belongs. */
 static struct gcmp_dcp_slot *find_slot(const struct gcmp_dcp_index *index, const uint64_t *chunk,
                                        unsigned ndim, uint32_t hash) {
     struct gcmp_dcp_slot *region = index->regions[chunk[0]];
     size_t mask = region_slots(index->entry_counts[chunk[0]]) - 1;
     for (size_t at = hash & mask;; at = (at + 1) & mask) {
-        if (region[at].entry == 0) {
-            return &region[at];
-        }
-        const struct gcmp_dcp_entry *entry = &index->entries[region[at].entry - 1];
-        if (region[at].hash == hash && entry->ndim == ndim &&
-            memcmp(entry->chunk, chunk, (ndim + 1) * sizeof *chunk) == 0) {
+        if (region[at].entry == 0 ||
+            (region[at].hash == hash &&
+             is_chunk(&index->entries[region[at].entry - 1], chunk, ndim))) {
             return &region[at];
         }
     }
 }
 
-/* Read a MetadataIndex into an entry: the number of its tensor, and the offsets (absent for byte
- * objects). Entries of tensors that are not listed are left out: a checkpoint from which tensors
- * were taken away keeps them. */
+/* Read a MetadataIndex into an entry. Entries of tensors that are not listed are left out: a
+ * checkpoint from which tensors were taken away keeps them. */
 static enum gradcmp_status read_key(struct gcmp_dcp_index *index, const struct gcmp_node *node,
                                     struct gcmp_dcp_entry *entry, struct gradcmp_error *error) {
     uint64_t chunk[GRADCMP_MAX_NDIM + 1];
     unsigned ndim = 0;
     size_t bytes, tensor;
     gcmp_dcp_read_fields(&index->key_fields, node);
-    const struct gcmp_node *offset = index->key_fields.values[1];
     const char *text = key_text(index->key_fields.values[0], &bytes);
     if (text == NULL) {
         GCMP_DCP_FAIL_NODE(index, node, error, GRADCMP_ERROR_CORRUPT,
@@ -206,20 +216,16 @@ static enum gradcmp_status read_key(struct gcmp_dcp_index *index, const struct g
     if (!gcmp_map_find(&index->tensor_index, text, bytes, &tensor)) {
         return GRADCMP_OK;
     }
-    if (offset != NULL && offset->kind != GCMP_NODE_NONE &&
-        !gcmp_node_sizes(offset, chunk + 1, GRADCMP_MAX_NDIM, &ndim)) {
+    entry->offset = index->key_fields.values[1];
+    if (!read_offsets(entry->offset, chunk + 1, &ndim)) {
         GCMP_DCP_FAIL_NODE(index, node, error, GRADCMP_ERROR_CORRUPT,
                            "\"%.200s\": the offset of an entry of storage_data is no list of sizes",
                            text);
     }
     chunk[0] = tensor;
-    entry->ndim = (uint8_t)ndim;
+    entry->tensor = (uint32_t)tensor; /* below 2^31, as the file's bytes are */
     entry->hash = hash_chunk(index, chunk, ndim);
-    entry->chunk = gcmp_arena_alloc(&index->arena, ndim + 1, sizeof *chunk);
-    if (entry->chunk == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    memcpy(entry->chunk, chunk, (ndim + 1) * sizeof *chunk);
+    entry->listed = true;
     index->entry_counts[tensor]++;
     return GRADCMP_OK;
 }
@@ -244,30 +250,38 @@ static enum gradcmp_status make_regions(struct gcmp_dcp_index *index, struct gra
 
 /* Ask for the slot of an entry that will be needed soon. */
 static void prefetch_slot(const struct gcmp_dcp_index *index, const struct gcmp_dcp_entry *entry) {
-    if (entry->chunk != NULL) {
-        size_t mask = region_slots(index->entry_counts[entry->chunk[0]]) - 1;
-        __builtin_prefetch(&index->regions[entry->chunk[0]][entry->hash & mask], 1);
+    if (entry->listed) {
+        size_t mask = region_slots(index->entry_counts[entry->tensor]) - 1;
+        __builtin_prefetch(&index->regions[entry->tensor][entry->hash & mask], 1);
     }
+}
+
+/* Put an entry into its slot; false where another one of the same chunk is there. */
+static bool fill_slot(const struct gcmp_dcp_index *index, const struct gcmp_dcp_entry *entry) {
+    uint64_t chunk[GRADCMP_MAX_NDIM + 1] = {entry->tensor};
+    unsigned ndim;
+    (void)read_offsets(entry->offset, chunk + 1, &ndim); /* seen when the key was read */
+    struct gcmp_dcp_slot *slot = find_slot(index, chunk, ndim, entry->hash);
+    if (slot->entry != 0) {
+        return false;
+    }
+    *slot = (struct gcmp_dcp_slot){entry->hash, (uint32_t)(entry - index->entries) + 1};
+    return true;
 }
 
 /* Put every entry into its slot. Ranks write in turn, so neighbours go to different regions. */
 static enum gradcmp_status fill_slots(struct gcmp_dcp_index *index, const struct gcmp_node *storage,
                                       size_t count, struct gradcmp_error *error) {
     for (size_t i = 0; i < count; i++) {
-        struct gcmp_dcp_entry *entry = &index->entries[i];
+        const struct gcmp_dcp_entry *entry = &index->entries[i];
         if (count - i > PREFETCH_DISTANCE) {
             prefetch_slot(index, entry + PREFETCH_DISTANCE);
         }
-        if (entry->chunk == NULL) {
-            continue;
-        }
-        struct gcmp_dcp_slot *slot = find_slot(index, entry->chunk, entry->ndim, entry->hash);
-        if (slot->entry != 0) {
+        if (entry->listed && !fill_slot(index, entry)) {
             const struct gcmp_node *key = NULL, *info = NULL;
             (void)gcmp_node_pair(storage, i, &key, &info);
             return fail_twice(index, key, "storage_data", error);
         }
-        *slot = (struct gcmp_dcp_slot){entry->hash, (uint32_t)i + 1};
     }
     return GRADCMP_OK;
 }

@@ -10,11 +10,12 @@
 
 /* An entry of storage_data. */
 struct gcmp_dcp_entry {
-    const struct gcmp_node *info; /* _StorageInfo */
-    uint64_t *chunk; /* number of the tensor, then `ndim` offsets; NULL: tensor not listed */
-    uint32_t hash;
-    uint8_t ndim; /* 0 for byte objects too */
-    bool used;    /* for the user of the index; false at first */
+    const struct gcmp_node *info;   /* _StorageInfo */
+    const struct gcmp_node *offset; /* sizes; NULL or None for byte objects */
+    uint32_t tensor;                /* number of its pair in `tensors` */
+    uint32_t hash;                  /* of the tensor and the offsets */
+    bool listed;                    /* false: its tensor is not in `tensors` */
+    bool used;                      /* for the user of the index; false at first */
 };
 
 /* Several attributes at once, for objects that number millions. Pickles write an attribute's name

@@ -239,16 +239,17 @@ static enum gradcmp_status read_entry(struct reader *reader, const struct tensor
     return GRADCMP_OK;
 }
 
-/* Append a piece with its source to the stored tensor; `box` is its start and then its extent. */
+/* Append a piece with its source to the stored tensor. */
 static enum gradcmp_status add_piece(struct reader *reader, const struct tensor *tensor,
-                                     struct gradcmp_source *source, const uint64_t *box) {
+                                     struct gradcmp_source *source, const uint64_t *start,
+                                     const uint64_t *extent) {
     struct gradcmp_stored *stored = &reader->catalogue->stored[tensor->stored];
     struct gradcmp_piece *piece = &stored->pieces[stored->piece_count];
     source->stored = tensor->stored;
     source->piece = (uint32_t)stored->piece_count;
     GCMP_TRY(gcmp_catalogue_add_source(reader->catalogue, source, &piece->source, reader->error));
-    piece->start = box;
-    piece->extent = box + stored->ndim;
+    piece->start = start;
+    piece->extent = extent;
     stored->piece_count++;
     return GRADCMP_OK;
 }
@@ -285,11 +286,23 @@ static enum gradcmp_status read_chunk(struct reader *reader, const struct tensor
     return GRADCMP_OK;
 }
 
+/* The extent of a new piece: that of the one before where they are equal, as most are. */
+static const uint64_t *keep_extent(const struct reader *reader, const struct tensor *tensor,
+                                   const uint64_t *extent) {
+    const struct gradcmp_stored *stored = &reader->catalogue->stored[tensor->stored];
+    size_t bytes = tensor->ndim * sizeof *extent;
+    if (stored->piece_count > 0 &&
+        memcmp(stored->pieces[stored->piece_count - 1].extent, extent, bytes) == 0) {
+        return stored->pieces[stored->piece_count - 1].extent;
+    }
+    return gcmp_catalogue_dims(reader->catalogue, tensor->ndim, extent);
+}
+
 /* Add one chunk of a tensor. Empty chunks have no bytes (several ranks may list one at the same
- * offset, and one entry of them survives), and one chunk listed twice is the same bytes. `boxes`
- * holds as many as the tensor has entries, and each piece uses up one entry. */
+ * offset, and one entry of them survives), and one chunk listed twice is the same bytes. `starts`
+ * has room for as many as the tensor has entries, and each piece uses up one entry. */
 static enum gradcmp_status add_chunk(struct reader *reader, const struct tensor *tensor,
-                                     const struct gcmp_node *chunk, uint64_t **boxes) {
+                                     const struct gcmp_node *chunk, uint64_t **starts) {
     uint64_t box[2 * GRADCMP_MAX_NDIM];
     bool empty = false;
     GCMP_TRY(read_chunk(reader, tensor, chunk, box, &empty));
@@ -307,10 +320,14 @@ static enum gradcmp_status add_chunk(struct reader *reader, const struct tensor 
     }
     struct gradcmp_source source = {0};
     GCMP_TRY(read_entry(reader, tensor, entry->info, &source));
-    memcpy(*boxes, box, 2 * tensor->ndim * sizeof *box);
-    GCMP_TRY(add_piece(reader, tensor, &source, *boxes));
+    const uint64_t *extent = keep_extent(reader, tensor, box + tensor->ndim);
+    if (extent == NULL) {
+        GCMP_FAIL_MEMORY(reader->error);
+    }
+    memcpy(*starts, box, tensor->ndim * sizeof *box);
+    GCMP_TRY(add_piece(reader, tensor, &source, *starts, extent));
     entry->used = true;
-    *boxes += 2 * tensor->ndim;
+    *starts += tensor->ndim;
     return GRADCMP_OK;
 }
 
@@ -323,14 +340,14 @@ static enum gradcmp_status add_chunks(struct reader *reader, const struct tensor
                     (unsigned long long)file->index.bytes);
     }
     file->chunks_left -= count;
-    uint64_t *boxes =
+    uint64_t *starts =
         gcmp_arena_alloc(reader->catalogue->arena, file->index.entry_counts[tensor->number],
-                         2 * tensor->ndim * sizeof *boxes);
-    if (boxes == NULL) {
+                         tensor->ndim * sizeof *starts);
+    if (starts == NULL) {
         GCMP_FAIL_MEMORY(reader->error);
     }
     for (size_t i = 0; i < count; i++) {
-        GCMP_TRY(add_chunk(reader, tensor, gcmp_node_item(tensor->chunks, i), &boxes));
+        GCMP_TRY(add_chunk(reader, tensor, gcmp_node_item(tensor->chunks, i), &starts));
     }
     return GRADCMP_OK;
 }
@@ -438,7 +455,8 @@ static enum gradcmp_status add_object(struct reader *reader, struct tensor *obje
     }
     struct gradcmp_source source = {0};
     GCMP_TRY(read_entry(reader, object, entry->info, &source));
-    return add_piece(reader, object, &source, reader->catalogue->stored[object->stored].shape);
+    const uint64_t *none = reader->catalogue->stored[object->stored].shape;
+    return add_piece(reader, object, &source, none, none);
 }
 
 static enum gradcmp_status add_pair(struct reader *reader, struct metadata *file, size_t number) {

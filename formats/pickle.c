@@ -223,7 +223,7 @@ static enum gradcmp_status find_target(struct gcmp_pickle_vm *vm, enum gcmp_node
                                        struct gcmp_node **out) {
     struct gcmp_node *top;
     GCMP_TRY(gcmp_pickle_top(vm, &top));
-    if (top->kind == GCMP_NODE_CALL && kind != GCMP_NODE_SET) {
+    if (top->kind == GCMP_NODE_CALL && kind != GCMP_NODE_SET && !gcmp_pickle_is_constant(vm, top)) {
         if (top->as.call.contents == NULL) {
             top->as.call.contents = gcmp_pickle_new(vm, kind);
         }
@@ -415,6 +415,7 @@ static void free_vm(struct gcmp_pickle_vm *vm) {
     free(vm->stack);
     free(vm->marks);
     free(vm->memo);
+    free(vm->recent);
     gcmp_map_free(&vm->memo_sparse);
 }
 

@@ -47,8 +47,8 @@ enum gcmp_node_kind {
 struct gcmp_node {
     enum gcmp_node_kind kind;
     uint32_t at; /* for messages: opcode that made the node, from the first byte of the cursor's
-                    bytes (so base_bytes + at is the byte of the file); saturating. Constants that
-                    are shared (None, True, small integers, the empty tuple): the first such. */
+                    bytes (so base_bytes + at is the byte of the file); saturating. What is
+                    shared (None, True, and integers and tuples that repeat): the first such. */
     union {
         int64_t integer; /* INT, BOOL */
         double number;   /* FLOAT */

@@ -67,33 +67,78 @@ struct gcmp_node *gcmp_pickle_new_text(struct gcmp_pickle_vm *vm, enum gcmp_node
     return node;
 }
 
-struct gcmp_node *gcmp_pickle_new_int(struct gcmp_pickle_vm *vm, int64_t value) {
-    bool small = value >= 0 && value < GCMP_PICKLE_SMALL_INTS;
-    if (small && vm->small_ints[value] != NULL) {
-        return vm->small_ints[value];
-    }
-    struct gcmp_node *node = gcmp_pickle_new(vm, GCMP_NODE_INT);
-    if (node != NULL) {
-        node->as.integer = value;
-        if (small) {
-            vm->small_ints[value] = node;
+/* Integers, tuples and torch.Size never change once they are made, and metadata repeats the same
+ * shapes by the million, so one that was made lately is given out again, from a direct-mapped cache
+ * with a slot for RECENT_BYTES of input. It is small enough to stay in the processor's cache, and a
+ * node is only looked at where the whole hash agrees: what is not shared costs a few instructions.
+ * Tuples are the same when they hold the same nodes. Whoever makes hashes collide loses the saving
+ * only.
+ */
+enum { RECENT_BYTES = 128, RECENT_MAX = 1 << 14 };
+
+struct gcmp_pickle_recent {
+    uint64_t hash;
+    struct gcmp_node *node; /* NULL: none yet */
+};
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash ^ hash >> 29;
+}
+
+/* The slot of a hash; NULL for inputs that are too small for a cache. */
+static struct gcmp_pickle_recent *find_recent(struct gcmp_pickle_vm *vm, uint64_t hash) {
+    if (vm->recent == NULL && !vm->recent_refused) {
+        size_t limit = (vm->end_bytes - vm->start_bytes) / RECENT_BYTES, slots = 1;
+        while (slots < RECENT_MAX && slots <= limit / 2) {
+            slots *= 2;
         }
+        vm->recent = limit == 0 ? NULL : calloc(slots, sizeof *vm->recent);
+        vm->recent_mask = slots - 1;
+        vm->recent_refused = vm->recent == NULL; /* it is a saving only */
+    }
+    return vm->recent == NULL ? NULL : &vm->recent[hash & vm->recent_mask];
+}
+
+static struct gcmp_node *keep_recent(struct gcmp_pickle_recent *slot, uint64_t hash,
+                                     struct gcmp_node *node) {
+    if (slot != NULL && node != NULL) {
+        *slot = (struct gcmp_pickle_recent){hash, node};
     }
     return node;
 }
 
-struct gcmp_node *gcmp_pickle_new_tuple(struct gcmp_pickle_vm *vm, struct gcmp_node *const *items,
-                                        size_t count) {
-    if (count == 0 && vm->empty_tuple != NULL) {
-        return vm->empty_tuple;
+static struct gcmp_node *new_int(struct gcmp_pickle_vm *vm, int64_t value) {
+    struct gcmp_node *node = gcmp_pickle_new(vm, GCMP_NODE_INT);
+    if (node != NULL) {
+        node->as.integer = value;
     }
+    return node;
+}
+
+struct gcmp_node *gcmp_pickle_new_int(struct gcmp_pickle_vm *vm, int64_t value) {
+    if (value >= 0 && value < GCMP_PICKLE_SMALL_INTS) {
+        if (vm->small_ints[value] == NULL) {
+            vm->small_ints[value] = new_int(vm, value);
+        }
+        return vm->small_ints[value];
+    }
+    uint64_t hash = mix(GCMP_NODE_INT, (uint64_t)value);
+    struct gcmp_pickle_recent *slot = find_recent(vm, hash);
+    if (slot != NULL && slot->node != NULL && slot->hash == hash &&
+        slot->node->kind == GCMP_NODE_INT && slot->node->as.integer == value) {
+        return slot->node;
+    }
+    return keep_recent(slot, hash, new_int(vm, value));
+}
+
+static struct gcmp_node *new_tuple(struct gcmp_pickle_vm *vm, struct gcmp_node *const *items,
+                                   size_t count) {
     size_t items_bytes;
-    struct gcmp_node *node = gcmp_mul_size(count, sizeof *items, &items_bytes)
+    struct gcmp_node *node = gcmp_mul_size(count, sizeof(struct gcmp_node *), &items_bytes)
                                  ? new_node(vm, GCMP_NODE_TUPLE, items_bytes)
                                  : NULL;
-    if (node != NULL && count == 0) {
-        vm->empty_tuple = node;
-    } else if (node != NULL) {
+    if (node != NULL && count > 0) {
         node->as.list.items = (void *)((char *)node + node_bytes(GCMP_NODE_TUPLE));
         memcpy(node->as.list.items, items, items_bytes);
         node->as.list.count = count;
@@ -101,14 +146,57 @@ struct gcmp_node *gcmp_pickle_new_tuple(struct gcmp_pickle_vm *vm, struct gcmp_n
     return node;
 }
 
+struct gcmp_node *gcmp_pickle_new_tuple(struct gcmp_pickle_vm *vm, struct gcmp_node *const *items,
+                                        size_t count) {
+    if (count == 0) {
+        if (vm->empty_tuple == NULL) {
+            vm->empty_tuple = new_tuple(vm, NULL, 0);
+        }
+        return vm->empty_tuple;
+    }
+    uint64_t hash = GCMP_NODE_TUPLE;
+    for (size_t i = 0; i < count; i++) {
+        hash = mix(hash, (uintptr_t)items[i]);
+    }
+    struct gcmp_pickle_recent *slot = find_recent(vm, hash);
+    if (slot != NULL && slot->node != NULL && slot->hash == hash &&
+        slot->node->kind == GCMP_NODE_TUPLE && slot->node->as.list.count == count &&
+        memcmp(slot->node->as.list.items, items, count * sizeof(struct gcmp_node *)) == 0) {
+        return slot->node;
+    }
+    return keep_recent(slot, hash, new_tuple(vm, items, count));
+}
+
+/* torch.Size is a tuple of its own class: three of them go with each piece of metadata. */
+static bool makes_size(struct gcmp_pickle_vm *vm, struct gcmp_node *callee) {
+    if (callee != vm->size_class && gcmp_node_is_global(callee, "torch", "Size")) {
+        vm->size_class = callee;
+    }
+    return callee == vm->size_class;
+}
+
+bool gcmp_pickle_is_constant(struct gcmp_pickle_vm *vm, const struct gcmp_node *node) {
+    return node->kind == GCMP_NODE_CALL && makes_size(vm, node->as.call.callee);
+}
+
 struct gcmp_node *gcmp_pickle_new_call(struct gcmp_pickle_vm *vm, struct gcmp_node *callee,
                                        struct gcmp_node *args) {
+    struct gcmp_pickle_recent *slot = NULL;
+    uint64_t hash = mix(mix(GCMP_NODE_CALL, (uintptr_t)callee), (uintptr_t)args);
+    if (makes_size(vm, callee)) {
+        slot = find_recent(vm, hash);
+    }
+    if (slot != NULL && slot->node != NULL && slot->hash == hash &&
+        slot->node->kind == GCMP_NODE_CALL && slot->node->as.call.callee == callee &&
+        slot->node->as.call.args == args) {
+        return slot->node;
+    }
     struct gcmp_node *node = gcmp_pickle_new(vm, GCMP_NODE_CALL);
     if (node != NULL) {
         node->as.call.callee = callee;
         node->as.call.args = args;
     }
-    return node;
+    return keep_recent(slot, hash, node);
 }
 
 /* Make room for `more` items. The first batch is given exactly what it needs, since most containers
@@ -207,6 +295,7 @@ static enum gradcmp_status grow_index(struct gcmp_pickle_vm *vm, struct gcmp_pic
     if (!gcmp_pickle_grow(vm, &bigger.slots, &capacity, need, sizeof *bigger.slots)) {
         return gcmp_pickle_fail_memory(vm);
     }
+    memset(bigger.slots, 0, capacity * sizeof *bigger.slots);
     bigger.capacity = (uint32_t)capacity;
     for (uint32_t i = 0; i < index->capacity; i++) {
         if (index->slots[i].pair != 0) {
@@ -236,6 +325,7 @@ static enum gradcmp_status make_index(struct gcmp_pickle_vm *vm, struct gcmp_nod
     if (vm->seed == 0 && getrandom(&vm->seed, sizeof vm->seed, GRND_NONBLOCK) < 0) {
         vm->seed = (uint64_t)(uintptr_t)vm; /* early boot: the address has to do */
     }
+    vm->indexes[vm->index_count] = (struct gcmp_pickle_index){NULL, 0, 0};
     dict->as.list.index = (uint32_t)++vm->index_count;
     for (uint32_t pair = 0; pair < dict->as.list.count / 2; pair++) {
         const struct gcmp_node *key = dict->as.list.items[2 * (size_t)pair];

@@ -79,8 +79,6 @@ bool gcmp_pickle_grow(struct gcmp_pickle_vm *vm, void *array, size_t *capacity, 
     if (grown == NULL) {
         return false;
     }
-    size_t used = *capacity * item_bytes;
-    memset((char *)grown + used, 0, bytes - used);
     memcpy(array, &grown, sizeof grown);
     *capacity = target;
     return true;
@@ -196,7 +194,7 @@ struct sparse_entry {
 };
 
 static struct gcmp_node **find_memo(const struct gcmp_pickle_vm *vm, uint64_t index) {
-    if (index < vm->memo_capacity && vm->memo[index] != NULL) {
+    if (index < vm->memo_end && vm->memo[index] != NULL) {
         return &vm->memo[index];
     }
     size_t value;
@@ -235,6 +233,11 @@ enum gradcmp_status gcmp_pickle_memo_put(struct gcmp_pickle_vm *vm, uint64_t ind
             !gcmp_pickle_grow(vm, &vm->memo, &vm->memo_capacity, (size_t)index + 1,
                               sizeof(struct gcmp_node *))) {
             return gcmp_pickle_fail_memory(vm);
+        }
+        if (index >= vm->memo_end) {
+            size_t skipped = (size_t)index - vm->memo_end;
+            memset(vm->memo + vm->memo_end, 0, skipped * sizeof(struct gcmp_node *));
+            vm->memo_end = (size_t)index + 1;
         }
         vm->memo[index] = node;
     }

@@ -21,6 +21,8 @@ struct gcmp_pickle_index {
     uint32_t capacity, count;
 };
 
+struct gcmp_pickle_recent;
+
 enum {
     GCMP_PICKLE_SMALL_INTS = 256,        /* 0..255 are made once and shared */
     GCMP_PICKLE_MEMORY_PER_BYTE = 128,   /* bytes allocated for a byte of input, see pickle_vm.c */
@@ -44,8 +46,8 @@ struct gcmp_pickle_vm {
     size_t stack_count, stack_capacity, mark_count, mark_capacity;
 
     struct gcmp_node **memo; /* by index, where indices are dense; NULL: not set */
-    size_t memo_capacity, memo_count;
-    struct gcmp_map memo_sparse; /* index -> struct sparse_entry, for the others */
+    size_t memo_capacity, memo_end, memo_count; /* up to memo_end items are initialised */
+    struct gcmp_map memo_sparse;                /* index -> struct sparse_entry, for the others */
 
     struct gcmp_pickle_index *indexes; /* of dicts: node's list.index - 1 */
     size_t index_count, index_capacity;
@@ -58,6 +60,10 @@ struct gcmp_pickle_vm {
 
     struct gcmp_node *none, *yes, *no, *empty_tuple; /* made once, shared */
     struct gcmp_node *small_ints[GCMP_PICKLE_SMALL_INTS];
+    struct gcmp_pickle_recent *recent; /* what never changes, made lately, by its content */
+    size_t recent_mask;
+    bool recent_refused;          /* there was no memory for it */
+    struct gcmp_node *size_class; /* the GLOBAL torch.Size, once it was seen */
 };
 
 /* Fail at the opcode being run; the message is "pickle: OPCODE: ...". gcmp_pickle_fail(vm, code,
@@ -76,7 +82,8 @@ static inline enum gradcmp_status gcmp_pickle_fail_memory(struct gcmp_pickle_vm 
 
 /* Zeroed memory in the arena, aligned to 8 bytes; NULL: gcmp_pickle_fail_memory. */
 void *gcmp_pickle_alloc(struct gcmp_pickle_vm *vm, size_t bytes);
-/* Grow a malloced array to hold `need` items; old and new count against the budget. */
+/* Grow a malloced array to hold `need` items, new ones undefined; old and new count against the
+ * budget. */
 GRADCMP_MUST_USE bool gcmp_pickle_grow(struct gcmp_pickle_vm *vm, void *array, size_t *capacity,
                                        size_t need, size_t item_bytes);
 /* Count `bytes` of hashing and comparing of keys; LIMIT when out of proportion to the input. */
@@ -119,6 +126,9 @@ struct gcmp_node *gcmp_pickle_new_tuple(struct gcmp_pickle_vm *vm, struct gcmp_n
                                         size_t count);
 struct gcmp_node *gcmp_pickle_new_call(struct gcmp_pickle_vm *vm, struct gcmp_node *callee,
                                        struct gcmp_node *args);
+
+/* True for an object that can be given neither state nor items, as equal ones may be one node. */
+bool gcmp_pickle_is_constant(struct gcmp_pickle_vm *vm, const struct gcmp_node *node);
 
 /* Append to a LIST or SET; set pairs (key, value, key, value ...) in a DICT. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_append(struct gcmp_pickle_vm *vm,

@@ -8,6 +8,8 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 
+enum { ID_ITEMS = 6 }; /* of a persistent id: "storage", class, key, location, count, view */
+
 /* A walk over all nodes, each once. */
 struct walk {
     const struct gcmp_torch_file *torch;
@@ -122,8 +124,9 @@ static enum gradcmp_status add_storage(struct walk *walk, const struct gcmp_node
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status add_view(struct walk *walk, struct gcmp_node *id, size_t storage) {
+static enum gradcmp_status add_view(struct walk *walk, struct gcmp_node *holder, size_t storage) {
     struct gcmp_legacy_storages *storages = walk->storages;
+    const struct gcmp_node *id = holder->as.call.callee;
     const struct gcmp_node *view = gcmp_node_item(id, 5);
     int64_t first, count;
     if (view->kind != GCMP_NODE_TUPLE || gcmp_node_text(gcmp_node_item(view, 0)) == NULL ||
@@ -138,12 +141,13 @@ static enum gradcmp_status add_view(struct walk *walk, struct gcmp_node *id, siz
     }
     storages->views = items;
     storages->views[storages->view_count++] =
-        (struct gcmp_legacy_view){id, storage, (uint64_t)first, (uint64_t)count};
+        (struct gcmp_legacy_view){holder, storage, (uint64_t)first, (uint64_t)count};
     return GRADCMP_OK;
 }
 
 /* ("storage", class, key, location, number of elements, None or a view). */
-static enum gradcmp_status take_id(struct walk *walk, struct gcmp_node *id) {
+static enum gradcmp_status take_id(struct walk *walk, struct gcmp_node *holder) {
+    const struct gcmp_node *id = holder->as.call.callee;
     const char *tag = id->kind == GCMP_NODE_TUPLE ? gcmp_node_text(gcmp_node_item(id, 0)) : NULL;
     if (tag != NULL && strcmp(tag, "module") == 0) {
         NODE_FAIL(walk->torch, walk->error, GRADCMP_ERROR_UNSUPPORTED, id,
@@ -155,7 +159,7 @@ static enum gradcmp_status take_id(struct walk *walk, struct gcmp_node *id) {
     int64_t count;
     if (tag == NULL || strcmp(tag, "storage") != 0 || class == NULL || found.key == NULL ||
         class->kind != GCMP_NODE_GLOBAL || !gcmp_node_int(gcmp_node_item(id, 4), &count) ||
-        count < 0 || gcmp_node_count(id) > 6) {
+        count < 0 || gcmp_node_count(id) > ID_ITEMS) {
         NODE_FAIL(walk->torch, walk->error, GRADCMP_ERROR_CORRUPT, id,
                   "expected (\"storage\", class, key, location, count, view) as persistent id");
     }
@@ -168,7 +172,8 @@ static enum gradcmp_status take_id(struct walk *walk, struct gcmp_node *id) {
     }
     size_t index = 0;
     GCMP_TRY(add_storage(walk, id, &found, &index));
-    return view == NULL || view->kind == GCMP_NODE_NONE ? GRADCMP_OK : add_view(walk, id, index);
+    return view == NULL || view->kind == GCMP_NODE_NONE ? GRADCMP_OK
+                                                        : add_view(walk, holder, index);
 }
 
 static enum gradcmp_status walk_all(struct walk *walk) {
@@ -176,7 +181,7 @@ static enum gradcmp_status walk_all(struct walk *walk) {
     while (walk->count > 0) {
         struct gcmp_node *node = walk->stack[--walk->count];
         if (node->kind == GCMP_NODE_PERSID) {
-            GCMP_TRY(take_id(walk, node->as.call.callee));
+            GCMP_TRY(take_id(walk, node));
         }
         GCMP_TRY(push_children(walk, node));
     }
@@ -210,22 +215,29 @@ static struct gcmp_node *new_node(struct gcmp_arena *arena, enum gcmp_node_kind 
     return node;
 }
 
-/* Let the id of a view name the view's own record: key, number of elements, no view. */
+/* Let the id of a view name the view's own record: key, number of elements, no view. It is a new
+ * tuple: equal ids may be one node. */
 static bool rewrite_id(const struct gcmp_legacy_view *view, const char *key,
                        struct gcmp_arena *arena) {
-    uint32_t at = view->id->at;
-    struct gcmp_node *name = new_node(arena, GCMP_NODE_TEXT, at);
-    struct gcmp_node *count = new_node(arena, GCMP_NODE_INT, at);
-    struct gcmp_node *none = new_node(arena, GCMP_NODE_NONE, at);
-    if (name == NULL || count == NULL || none == NULL) {
+    const struct gcmp_node *former = view->holder->as.call.callee;
+    struct gcmp_node *id = new_node(arena, GCMP_NODE_TUPLE, former->at);
+    struct gcmp_node *name = new_node(arena, GCMP_NODE_TEXT, former->at);
+    struct gcmp_node *count = new_node(arena, GCMP_NODE_INT, former->at);
+    struct gcmp_node *none = new_node(arena, GCMP_NODE_NONE, former->at);
+    struct gcmp_node **items = gcmp_arena_alloc(arena, ID_ITEMS, sizeof(struct gcmp_node *));
+    if (id == NULL || name == NULL || count == NULL || none == NULL || items == NULL) {
         return false;
     }
     name->as.text.bytes = key;
     name->as.text.length_bytes = strlen(key);
     count->as.integer = (int64_t)view->elem_count;
-    view->id->as.list.items[2] = name;
-    view->id->as.list.items[4] = count;
-    view->id->as.list.items[5] = none;
+    memcpy(items, former->as.list.items, ID_ITEMS * sizeof(struct gcmp_node *));
+    items[2] = name;
+    items[4] = count;
+    items[5] = none;
+    id->as.list.items = items;
+    id->as.list.count = ID_ITEMS;
+    view->holder->as.call.callee = id;
     return true;
 }
 
@@ -235,7 +247,7 @@ static enum gradcmp_status add_view_record(struct gcmp_torch_file *torch,
                                            struct gcmp_arena *arena, struct gradcmp_error *error) {
     const struct gcmp_legacy_storage *storage = &storages->items[view->storage];
     if (view->first > storage->elem_count || view->elem_count > storage->elem_count - view->first) {
-        NODE_FAIL(torch, error, GRADCMP_ERROR_CORRUPT, view->id,
+        NODE_FAIL(torch, error, GRADCMP_ERROR_CORRUPT, view->holder->as.call.callee,
                   "a view of %llu elements from %llu in storage \"%.100s\" of %llu",
                   (unsigned long long)view->elem_count, (unsigned long long)view->first,
                   storage->key, (unsigned long long)storage->elem_count);

@@ -17,8 +17,8 @@ struct gcmp_legacy_storage {
 /* A storage that is a part of another one, as torch before 0.4 had them: its persistent id ends
  * with (key, first element, number of elements). */
 struct gcmp_legacy_view {
-    struct gcmp_node *id; /* the tuple of the persistent id */
-    size_t storage;       /* that it is a part of */
+    struct gcmp_node *holder; /* PERSID */
+    size_t storage;           /* that it is a part of */
     uint64_t first, elem_count;
 };
 
@@ -42,9 +42,9 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_legacy_collect(const struct gcmp_torch
 struct gcmp_legacy_storage *gcmp_legacy_find_storage(const struct gcmp_legacy_storages *storages,
                                                      const char *key);
 
-/* Make a record of each storage, and of each view, whose persistent id is then rewritten to name
- * its record. All storages must be placed. Errors: CORRUPT for a view that is not inside of its
- * storage, and for keys that differ in letter case alone; MEMORY. */
+/* Make a record of each storage, and of each view, whose persistent id is then exchanged for one
+ * that names its record. All storages must be placed. Errors: CORRUPT for a view that is not inside
+ * of its storage, and for keys that differ in letter case alone; MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_legacy_add_records(struct gcmp_torch_file *torch,
                                                              struct gcmp_legacy_storages *storages,
                                                              struct gcmp_arena *arena,
