@@ -156,7 +156,7 @@ struct gcmp_node *gcmp_pickle_new_tuple(struct gcmp_pickle_vm *vm, struct gcmp_n
     }
     uint64_t hash = GCMP_NODE_TUPLE;
     for (size_t i = 0; i < count; i++) {
-        hash = mix(hash, (uintptr_t)items[i]);
+        hash = mix(hash, items[i]->at);
     }
     struct gcmp_pickle_recent *slot = find_recent(vm, hash);
     if (slot != NULL && slot->node != NULL && slot->hash == hash &&
@@ -182,7 +182,7 @@ bool gcmp_pickle_is_constant(struct gcmp_pickle_vm *vm, const struct gcmp_node *
 struct gcmp_node *gcmp_pickle_new_call(struct gcmp_pickle_vm *vm, struct gcmp_node *callee,
                                        struct gcmp_node *args) {
     struct gcmp_pickle_recent *slot = NULL;
-    uint64_t hash = mix(mix(GCMP_NODE_CALL, (uintptr_t)callee), (uintptr_t)args);
+    uint64_t hash = mix(mix(GCMP_NODE_CALL, callee->at), args->at);
     if (makes_size(vm, callee)) {
         slot = find_recent(vm, hash);
     }

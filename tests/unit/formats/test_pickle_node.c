@@ -421,6 +421,31 @@ static void test_pickle__every_failing_allocation_is_reported(void **state) {
     assert_in_range(failures, 40, 400);
 }
 
+#define BYTES_64 "................................................................"
+#define HALF_KIB BYTES_64 BYTES_64 BYTES_64 BYTES_64 BYTES_64 BYTES_64 BYTES_64 BYTES_64
+#define REST                                                                                       \
+    "B\x00\x10\x00\x00" HALF_KIB HALF_KIB HALF_KIB HALF_KIB HALF_KIB HALF_KIB HALF_KIB HALF_KIB    \
+    "0" /* 4096 bytes, popped again */
+
+static void test_pickle__what_never_changes_and_repeats_is_one_node(void **state) {
+    (void)state;
+    /* [(300, 400), (300, 400), Size((300, 400)), Size((300, 400)), (300, 401), [300], [300]] */
+    struct loaded loaded =
+        load(BYTES("]ctorch\nSize\nq\x00\x30(M\x2c\x01M\x90\x01\x86M\x2c\x01M\x90\x01"
+                   "\x86h\x00M\x2c\x01M\x90\x01\x86\x85Rh\x00M\x2c\x01M\x90\x01\x86\x85R"
+                   "M\x2c\x01M\x91\x01\x86]M\x2c\x01\x61]M\x2c\x01\x61\x65" REST "."));
+    assert_int_equal(loaded.status, GRADCMP_OK);
+    struct gcmp_node **items = loaded.root->as.list.items;
+    assert_ptr_equal(items[0], items[1]);
+    assert_ptr_equal(items[2], items[3]);
+    assert_ptr_equal(items[2]->as.call.args->as.list.items[0], items[0]);
+    assert_ptr_not_equal(items[4], items[0]);
+    assert_ptr_not_equal(items[5], items[6]); /* lists can change */
+    int64_t last;
+    assert_true(gcmp_node_int(gcmp_node_item(items[4], 1), &last) && last == 401);
+    unload(&loaded);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_node__null_and_other_kinds_are_not_there),
@@ -439,6 +464,7 @@ int main(void) {
         cmocka_unit_test(test_pickle__dicts_of_mixed_keys_match_texts_only),
         cmocka_unit_test(test_pickle__long_keys_from_the_memo_meet_the_work_budget),
         cmocka_unit_test(test_pickle__every_failing_allocation_is_reported),
+        cmocka_unit_test(test_pickle__what_never_changes_and_repeats_is_one_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

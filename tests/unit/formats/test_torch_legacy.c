@@ -162,6 +162,20 @@ static void test_torch_legacy__views_of_storages_are_parts_of_them(void **state)
                   "torch: a view of 3 elements from 4 in storage \"7\" of 6");
 }
 
+/* Their ids are equal, and may be one node. */
+static void test_torch_legacy__two_tensors_of_one_view(void **state) {
+    (void)state;
+    struct stream *stream =
+        begin(PT_DICT(PT_TEXT("a") TENSOR(ID("7", "6", "(V8\nI2\nI3\nt"), "0", "2") PT_TEXT("b")
+                          TENSOR(ID("7", "6", "(V8\nI2\nI3\nt"), "1", "2")),
+              PT_LIST(PT_TEXT("7")));
+    put_storage(stream, 6, 6);
+    check_opens(stream);
+    check_tensor(stream, "a", stream->storages_at + 8 + 8, 12, 0);
+    check_tensor(stream, "b", stream->storages_at + 8 + 8, 12, 1);
+    close_stream(stream);
+}
+
 #define ONE PT_DICT(PT_TEXT("a") TENSOR(ID("7", "2", NONE), "0", "2"))
 
 static void test_torch_legacy__sizes_that_disagree_are_damage(void **state) {
@@ -340,6 +354,7 @@ int main(void) {
         cmocka_unit_test(test_torch_legacy__storages_lie_in_the_order_of_the_keys),
         cmocka_unit_test(test_torch_legacy__unread_types_take_their_room),
         cmocka_unit_test(test_torch_legacy__views_of_storages_are_parts_of_them),
+        cmocka_unit_test(test_torch_legacy__two_tensors_of_one_view),
         cmocka_unit_test(test_torch_legacy__sizes_that_disagree_are_damage),
         cmocka_unit_test(test_torch_legacy__truncation_is_told_at_the_end),
         cmocka_unit_test(test_torch_legacy__keys_must_be_the_objects),
