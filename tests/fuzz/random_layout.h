@@ -179,7 +179,7 @@ static inline void put_raw(struct out *out, const char *text) {
 }
 static inline void put_le(struct out *out, uint64_t value, unsigned count) {
     for (unsigned i = 0; i < count; i++) {
-        uint8_t byte = (uint8_t)(value >> (8 * i));
+        uint8_t byte = i < sizeof value ? (uint8_t)(value >> (8 * i)) : 0;
         put(out, &byte, 1);
     }
 }
