@@ -53,26 +53,28 @@ static bool is_item_of(const struct gradcmp_stored *stored, const struct option 
            ends_with(stored->key, option->word);
 }
 
-/* A number of up to 8 bytes, in this machine's order. */
+/* A number of up to 8 bytes, the lowest first. */
 static bool read_number(const unsigned char *bytes, enum gradcmp_dtype dtype, double *out) {
+    unsigned width = gcmp_dtype_bytes(dtype);
+    uint64_t bits = 0;
+    for (unsigned i = width; i-- > 0;) {
+        bits = bits << 8 | bytes[i];
+    }
+    uint32_t word = (uint32_t)bits;
     float single;
-    int64_t integer;
-    int32_t small;
     switch (dtype) {
     case GRADCMP_DTYPE_FLOAT32:
-        memcpy(&single, bytes, sizeof single);
+        memcpy(&single, &word, sizeof single);
         *out = (double)single;
         return true;
     case GRADCMP_DTYPE_FLOAT64:
-        memcpy(out, bytes, sizeof *out);
+        memcpy(out, &bits, sizeof *out);
         return true;
     case GRADCMP_DTYPE_INT64:
-        memcpy(&integer, bytes, sizeof integer);
-        *out = (double)integer;
+        *out = (double)(int64_t)bits;
         return true;
     case GRADCMP_DTYPE_INT32:
-        memcpy(&small, bytes, sizeof small);
-        *out = small;
+        *out = (int32_t)word;
         return true;
     default:
         return false;

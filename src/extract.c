@@ -164,6 +164,7 @@ static enum gradcmp_status extract(struct gcmp_extraction *extraction, struct de
     GCMP_TRY(gcmp_extraction_make(extraction, error));
     qsort(extraction->items, extraction->count, sizeof *extraction->items, compare_items);
     extraction->emit = write_elements;
+    extraction->is_little = true;
     extraction->user = to;
     GCMP_TRY(write_header(extraction, to, error));
     for (size_t i = 0; i < extraction->count; i++) {

@@ -11,6 +11,7 @@
 #include "formats/extracted.h"
 #include "kernels/convert.h"
 #include "pairing.h"
+#include "engine/little.h"
 #include "report/json_parts.h"
 
 enum { CONVERT_ELEMS = 4096 };
@@ -217,6 +218,13 @@ enum gradcmp_status gcmp_extraction_texts(struct gcmp_extraction *extraction,
 
 /* --- elements --- */
 
+static int emit(struct gcmp_extraction *extraction, const void *elems, size_t bytes,
+                enum gradcmp_dtype dtype) {
+    return extraction->is_little
+               ? gcmp_give_little(elems, bytes, dtype, extraction->emit, extraction->user)
+               : extraction->emit(extraction->user, elems, bytes);
+}
+
 /* Pass elements on, converted where that was asked for. */
 static int write_elems(void *user, const void *elems, size_t bytes) {
     struct gcmp_extraction *extraction = user;
@@ -224,7 +232,7 @@ static int write_elems(void *user, const void *elems, size_t bytes) {
     enum gradcmp_dtype stored = (enum gradcmp_dtype)item->parameter->dtype;
     unsigned width = gcmp_dtype_bytes(stored);
     if (stored == item->dtype) {
-        extraction->has_failed = extraction->emit(extraction->user, elems, bytes) != 0;
+        extraction->has_failed = emit(extraction, elems, bytes, stored) != 0;
         return extraction->has_failed;
     }
     float converted[CONVERT_ELEMS];
@@ -233,7 +241,7 @@ static int write_elems(void *user, const void *elems, size_t bytes) {
         size_t count = left < CONVERT_ELEMS ? left : CONVERT_ELEMS;
         gcmp_convert_float32(from, stored, count, converted);
         extraction->has_failed =
-            extraction->emit(extraction->user, converted, count * sizeof converted[0]) != 0;
+            emit(extraction, converted, count * sizeof converted[0], GRADCMP_DTYPE_FLOAT32) != 0;
         from += count * width;
         left -= count;
     }

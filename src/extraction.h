@@ -25,6 +25,7 @@ struct gcmp_extraction {
     size_t count;
 
     int (*emit)(void *user, const void *bytes, size_t count); /* nonzero: it failed */
+    bool is_little; /* emit wants the lowest byte first, not the host's order */
     void *user;
     bool has_failed;
     const struct gcmp_extract_item *current;

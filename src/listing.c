@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "kernels/convert.h"
 #include "pairing.h"
+#include "engine/little.h"
 #include "report/ls.h"
 
 enum { CONVERT_ELEMS = 4096 };
@@ -22,20 +23,26 @@ struct tensor_sink {
     bool as_float32; /* hash the values as binary32 */
 };
 
+static int hash_bytes(void *user, const void *bytes, size_t count) {
+    struct tensor_sink *sink = user;
+    sha256_update(&sink->sha, count, bytes);
+    return 0;
+}
+
 static int hash_elems(void *user, const void *elems, size_t bytes) {
     struct tensor_sink *sink = user;
     unsigned width = gcmp_dtype_bytes(sink->dtype);
     if (!sink->as_float32 || sink->dtype == GRADCMP_DTYPE_FLOAT32 ||
         !gcmp_dtype_is_float(sink->dtype)) {
-        sha256_update(&sink->sha, bytes, elems);
-        return 0;
+        return gcmp_give_little(elems, bytes, sink->dtype, hash_bytes, sink);
     }
     float converted[CONVERT_ELEMS];
     const unsigned char *from = elems;
     for (size_t left = bytes / width; left > 0;) {
         size_t count = left < CONVERT_ELEMS ? left : CONVERT_ELEMS;
         gcmp_convert_float32(from, sink->dtype, count, converted);
-        sha256_update(&sink->sha, count * sizeof converted[0], (const unsigned char *)converted);
+        (void)gcmp_give_little(converted, count * sizeof converted[0], GRADCMP_DTYPE_FLOAT32,
+                               hash_bytes, sink);
         from += count * width;
         left -= count;
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unshard/expression.h"
 #include "unshard/mapping_rules.h"
 
 enum { MAX_RULES = 4096, MAX_SHARE = 1 << 16 };
@@ -87,6 +88,10 @@ static enum gradcmp_status read_pattern(const struct reader *reader,
     struct gcmp_rule *rule = reader->rule;
     char words[128];
     GCMP_TRY(read_text(reader, value, kinds[rule->kind].key, &rule->pattern));
+    const char *fault = gcmp_expression_fault(rule->pattern);
+    if (fault != NULL) {
+        FAIL(reader, value, "\"%.100s\": %s", rule->pattern, fault);
+    }
     int code = regcomp(&rule->regex, rule->pattern, REG_EXTENDED);
     if (code == REG_ESPACE) {
         GCMP_FAIL_MEMORY(reader->error);

@@ -11,6 +11,7 @@
 #include "bits/hash_file.h"
 #include "bits/runs.h"
 #include "engine/engine.h"
+#include "engine/little.h"
 #include "report/page.h"
 #include "report/printable.h"
 
@@ -82,6 +83,11 @@ static enum gradcmp_status add_digits(struct hasher *hasher, struct gcmp_bits_it
 
 /* --- tensors --- */
 
+static int hash_bytes(void *user, const void *bytes, size_t count) {
+    XXH3_128bits_update(user, bytes, count);
+    return 0;
+}
+
 static int hash_elements(void *user, const void *elems, size_t bytes) {
     struct hash_job *job = user;
     struct hasher *hasher = job->hasher;
@@ -89,7 +95,8 @@ static int hash_elements(void *user, const void *elems, size_t bytes) {
         XXH3_128bits_reset(hasher->state);
         hasher->current = job;
     }
-    XXH3_128bits_update(hasher->state, elems, bytes);
+    (void)gcmp_give_little(elems, bytes, (enum gradcmp_dtype)job->side.parameter->dtype, hash_bytes,
+                           hasher->state);
     job->bytes_left -= bytes < job->bytes_left ? bytes : job->bytes_left;
     if (job->bytes_left == 0) {
         write_digits(XXH3_128bits_digest(hasher->state), job->digits);

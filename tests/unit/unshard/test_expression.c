@@ -1,0 +1,62 @@
+/* Tests of the bounds of expressions in files of rules. */
+#include "temp_tools.h"
+
+#include "unshard/expression.h"
+
+static void test_expression__those_of_rules_are_fine(void **state) {
+    static const char *const patterns[] = {
+        "decoder\\.layers\\.([0-9]+)\\.self_attention\\.linear_qkv\\.weight",
+        "(.*)layers(.*)",
+        "[]^]+[[:digit:]]{1,3}(a|b)*\\\\(c{2})?",
+        "((((((((((a))))))))))+",
+        "a{100}{10}",
+        "",
+        "(", /* the C library says what is wrong with it */
+        "[",
+        "a{",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        if (gcmp_expression_fault(patterns[i]) != NULL) {
+            fail_msg("%s: %s", patterns[i], gcmp_expression_fault(patterns[i]));
+        }
+    }
+}
+
+static void test_expression__what_grows_is_refused(void **state) {
+    static const char *const patterns[] = {
+        "((a{1,255}){1,255}){1,255}",
+        "a++++++++++++++++++++",
+        "((((((((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+",
+        "(a|b|c|d){9999}",
+        "a{0,30000}",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        const char *fault = gcmp_expression_fault(patterns[i]);
+        assert_non_null(fault);
+        assert_non_null(strstr(fault, "10000 states"));
+    }
+}
+
+static void test_expression__other_bounds(void **state) {
+    char deep[80], long_one[3000];
+    (void)state;
+    memset(deep, '(', sizeof deep - 1);
+    deep[sizeof deep - 1] = '\0';
+    memset(long_one, 'a', sizeof long_one - 1);
+    long_one[sizeof long_one - 1] = '\0';
+    assert_non_null(strstr(gcmp_expression_fault(deep), "nested too deeply"));
+    assert_non_null(strstr(gcmp_expression_fault(long_one), "2048 bytes"));
+    assert_non_null(strstr(gcmp_expression_fault("(a*)*\\1"), "refers back"));
+    assert_null(gcmp_expression_fault("a\\\\1"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_expression__those_of_rules_are_fine),
+        cmocka_unit_test(test_expression__what_grows_is_refused),
+        cmocka_unit_test(test_expression__other_bounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
