@@ -134,8 +134,9 @@ enum gradcmp_device {
 
 /* How reads run ahead of sums; the figures are the same. */
 enum gradcmp_reads {
-    GRADCMP_READS_AUTO = 0, /* by io_uring where the kernel allows it and there is enough to read */
-    GRADCMP_READS_URING = 1,  /* the same, however little there is */
+    GRADCMP_READS_AUTO = 0,   /* direct reads by io_uring, others by threads: the kernel reads ahead
+                                 for these itself */
+    GRADCMP_READS_URING = 1,  /* by io_uring where the kernel allows it, else by threads */
     GRADCMP_READS_THREADS = 2 /* by more threads */
 };
 

@@ -103,8 +103,11 @@ enum gcmp_dir_direct gcmp_dir_direct(struct gcmp_dir *dir);
 bool gcmp_dir_pin(struct gcmp_dir *dir, uint32_t file, bool direct, int *fd);
 void gcmp_dir_unpin(struct gcmp_dir *dir, uint32_t file);
 
-/* The error of a read of `count` bytes that failed with errno `code`, or with 0 after the file's
- * last byte, when `got` bytes had been read: what gcmp_dir_read would say. */
+/* Say that bytes of a registered file will be read soon through the page cache; returns at once. */
+void gcmp_dir_hint(struct gcmp_dir *dir, uint32_t file, uint64_t offset, uint64_t count);
+
+/* The error of a read that failed at byte `at` with errno `code`, or with 0 where the file ends
+ * there: what gcmp_dir_read would say. */
 enum gradcmp_status gcmp_dir_fail_read(const struct gcmp_dir *dir, uint32_t file, uint64_t at,
                                        int code, struct gradcmp_error *error);
 

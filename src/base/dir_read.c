@@ -344,3 +344,13 @@ out:
     free(file.path);
     return status;
 }
+
+void gcmp_dir_hint(struct gcmp_dir *dir, uint32_t file, uint64_t offset, uint64_t count) {
+    int fd = -1;
+    uint64_t end;
+    if (gcmp_add_u64(offset, count, &end) && end <= INT64_MAX &&
+        gcmp_dir_pin(dir, file, false, &fd)) {
+        (void)posix_fadvise(fd, (off_t)offset, (off_t)count, POSIX_FADV_WILLNEED);
+        gcmp_dir_unpin(dir, file);
+    }
+}

@@ -133,8 +133,10 @@ const struct cli_option cli_options[] = {
      "Bound of all buffers together, such as 4MiB or 1GiB; by default 48MiB."},
     {"reads", 0, CLI_CHOICE, CLI_COMPARE | CLI_FIT | CLI_CHECK | CLI_BITS, FIELD(options.reads), 0,
      "HOW", CHOICES("auto", "uring", "threads"), "auto, uring, threads",
-     "How reads run ahead of sums: uring (the kernel's io_uring), threads, or auto, which takes "
-     "io_uring where the kernel allows it and there is enough to read. The figures are the same."},
+     "How reads run ahead of sums: uring (the kernel's io_uring, where it is allowed), threads, or "
+     "auto, which takes io_uring for --direct and threads for files that go through the page "
+     "cache, "
+     "where the kernel reads ahead itself. The figures are the same."},
     {"direct", 0, CLI_FLAG, CLI_COMPARE | CLI_FIT | CLI_CHECK | CLI_BITS, FIELD(options.direct), 1,
      NO_ARGUMENT, "past the page cache",
      "Read past the page cache (O_DIRECT), which spares memory that others use; where the file "

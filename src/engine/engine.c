@@ -147,14 +147,21 @@ static void lead(struct crew *crew) {
 
 /* Tell whether the jobs are of the kind that is read ahead through rings: those that hand elements
  * over in turns, or compute some from others, wait for more than reads. */
-static bool may_use_rings(const struct gcmp_run *run, const struct gcmp_engine_options *options) {
-    bool may = options->reads != GRADCMP_READS_THREADS && run->accelerator == NULL &&
-               run->pages == NULL && !run->has_formers &&
-               (options->reads == GRADCMP_READS_URING || run->bytes_total >= LEAST_RING_BYTES);
+static bool may_use_rings(const struct gcmp_run *run) {
+    bool may = run->accelerator == NULL && run->pages == NULL && !run->has_formers;
     for (size_t i = 0; i < run->job_count && may; i++) {
         may = !gcmp_job_has_turns(&run->jobs[i]);
     }
     return may;
+}
+
+/* Tell whether rings are wanted: by themselves they are taken for direct reads, of which there are
+ * enough. Through the page cache, threads that read forward in each file are faster on files that
+ * are not in memory, since the kernel reads ahead for them, and as fast on files that are. */
+static bool wants_rings(const struct gcmp_run *run, const struct gcmp_engine_options *options) {
+    return options->reads == GRADCMP_READS_URING ||
+           (options->reads == GRADCMP_READS_AUTO && run->direct &&
+            run->bytes_total >= LEAST_RING_BYTES);
 }
 
 /* Choose a way of reading ahead that this system allows. */
@@ -162,8 +169,9 @@ static const struct gcmp_ring_way *choose_way(const struct gcmp_run *run,
                                               const struct gcmp_engine_options *options) {
     const struct gcmp_ring_way *way =
         options->ring_way != NULL ? options->ring_way : gcmp_ring_uring();
-    struct gcmp_ring *probe =
-        way != NULL && may_use_rings(run, options) ? gcmp_ahead_open_ring(way) : NULL;
+    struct gcmp_ring *probe = way != NULL && wants_rings(run, options) && may_use_rings(run)
+                                  ? gcmp_ahead_open_ring(way)
+                                  : NULL;
     if (probe == NULL) {
         return NULL;
     }

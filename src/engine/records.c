@@ -13,7 +13,7 @@
 #include "base/dtype.h"
 #include "engine/crc32.h"
 
-enum { CHECK_BUFFER_BYTES = 256 * 1024 };
+enum { CHECK_BUFFER_BYTES = 256 * 1024, HINT_BYTES = 4096 };
 /* Descriptors of decoded records that are kept although nobody holds them. */
 enum { IDLE_DESCRIPTORS = 32 };
 
@@ -104,6 +104,20 @@ void gcmp_records_announce(struct gcmp_records *records, uint32_t source, size_t
     if (source < records->catalogue->source_count) {
         records->uses[source].left++;
         records->uses[source].last_job = (uint32_t)job;
+    }
+}
+
+void gcmp_records_hint(struct gcmp_records *records, uint32_t index) {
+    const struct gradcmp_catalogue *catalogue = records->catalogue;
+    if (index >= catalogue->source_count || catalogue->sources[index].kind != GRADCMP_SOURCE_ITEM) {
+        return;
+    }
+    const struct gradcmp_source *source = &catalogue->sources[index];
+    uint64_t end;
+    gcmp_dir_hint(catalogue->dir, source->file, source->offset_bytes, HINT_BYTES);
+    if (source->length_bytes > HINT_BYTES &&
+        gcmp_add_u64(source->offset_bytes, source->length_bytes, &end)) {
+        gcmp_dir_hint(catalogue->dir, source->file, end - HINT_BYTES, HINT_BYTES);
     }
 }
 

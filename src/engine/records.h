@@ -62,6 +62,10 @@ void gcmp_records_use_pages(struct gcmp_records *records, struct gcmp_pages *pag
  */
 void gcmp_records_announce(struct gcmp_records *records, uint32_t source, size_t job);
 
+/* Have the ends of a source's item read ahead, where resolve() will look first: the directory of an
+ * archive is at its end, what describes the tensor at its beginning. */
+void gcmp_records_hint(struct gcmp_records *records, uint32_t source);
+
 /* Hold the record of a source, looking at the encoded item if this was not done yet. Thread-safe.
  * Status: what resolve() returns; CORRUPT where the extent contradicts itself; MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_records_hold(struct gcmp_records *records,

@@ -9,6 +9,8 @@
 /* Bytes that a slab should contribute to a unit; where many slabs are interleaved, units are
  * larger, so that reads are not too small. */
 enum { PIECE_BYTES = 64 * 1024 };
+/* Jobs whose sources are read ahead, and how much there must be to read for that. */
+enum { HINTED_JOBS = 16, LEAST_HINTED_BYTES = 32 * 1024 * 1024 };
 /* Decoded records that are kept for the next unit. */
 enum { DECODED_BYTES = 64 * 1024 * 1024 };
 
@@ -284,7 +286,36 @@ static bool advance(struct gcmp_run *run) {
     return true;
 }
 
+static void hint(void *user, uint32_t source) {
+    gcmp_records_hint(user, source);
+}
+
+/* Have what describes the tensors of jobs to come read ahead: small reads far apart, for which
+ * threads would wait one by one where files are not in memory. */
+static void hint_jobs(struct gcmp_run *run, size_t first, size_t end) {
+    for (size_t i = first; i < end; i++) {
+        for (size_t side = 0; side <= run->jobs[i].b_count; side++) {
+            const struct gcmp_side *at = gcmp_job_side(&run->jobs[i], side);
+            gcmp_side_each_source(at, run->jobs[i].elems, hint,
+                                  gcmp_run_records(run, at->catalogue));
+        }
+    }
+}
+
+/* Take the jobs whose turn it is to be hinted at. Lock held. */
+static size_t take_hints(struct gcmp_run *run, size_t *first) {
+    size_t end = run->next_job + HINTED_JOBS;
+    end = end < run->job_count ? end : run->job_count;
+    *first = run->hinted_jobs;
+    if (run->bytes_total < LEAST_HINTED_BYTES || run->pages != NULL || end <= *first) {
+        return *first;
+    }
+    run->hinted_jobs = end;
+    return end;
+}
+
 bool gcmp_run_take(struct gcmp_run *run, struct gcmp_unit *unit) {
+    size_t hint_first = 0;
     pthread_mutex_lock(&run->lock);
     /* Without the baseline nothing can be concluded: what follows its first fault is not needed. */
     bool taken = !run->stop &&
@@ -302,7 +333,11 @@ bool gcmp_run_take(struct gcmp_run *run, struct gcmp_unit *unit) {
             run->front = NULL;
         }
     }
+    size_t hint_end = taken ? take_hints(run, &hint_first) : 0;
     pthread_mutex_unlock(&run->lock);
+    if (taken) {
+        hint_jobs(run, hint_first, hint_end);
+    }
     return taken;
 }
 

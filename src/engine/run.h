@@ -62,6 +62,7 @@ struct gcmp_run {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     size_t next_job;
+    size_t hinted_jobs;      /* the sources of jobs before this one are being read ahead */
     struct gcmp_task *front; /* the task that units are taken from; NULL: the next job's */
     uint64_t next_unit;
     struct gcmp_task *tasks; /* all that are under way */
