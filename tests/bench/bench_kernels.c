@@ -91,6 +91,33 @@ static void plain_tally(const float *a, const float *b, size_t elems, struct gra
     }
 }
 
+/* Seconds of one cycle of the processor: a chain of additions takes one each. */
+static double time_cycle(void) {
+#if defined(__x86_64__)
+    enum { CHAIN = 1 << 16 };
+    double best = INFINITY;
+    for (unsigned repeat = 0; repeat < REPEATS; repeat++) {
+        uint64_t sum = 0;
+        double start = now_s();
+        for (unsigned i = 0; i < CHAIN; i += 16) {
+            __asm__ volatile(".rept 16\n\tadd $3, %0\n\t.endr" : "+r"(sum));
+        }
+        double seconds = (now_s() - start) / CHAIN;
+        best = seconds < best ? seconds : best;
+    }
+    return best;
+#else
+    return NAN; /* there is no AVX2 either */
+#endif
+}
+
+/* Seconds that the arithmetic of the AVX2 kernel takes for ELEMS float32 pairs, by the count in
+ * avx2.c (16 and 22 instructions for 8 elements, 4 of them of two steps) at four steps a cycle: as
+ * many vector pipes as processors with these instructions have at most. */
+static double arithmetic_limit(void) {
+    return (16 + 22 + 4) / 4.0 / 8.0 * ELEMS * time_cycle();
+}
+
 /* One thing that is timed: a kernel on a pair of types, or the plain loop (kernel NULL). */
 struct subject {
     const struct gcmp_kernel *kernel;
@@ -136,6 +163,25 @@ static void print_rate(struct subject *subject) {
            (double)bytes * ELEMS / seconds * 1e-9, seconds / ELEMS * 1e9);
 }
 
+/* What the AVX2 kernel reaches of its arithmetic, and beside the plain loop: medians of the ratios
+ * of each round. */
+static void print_ratios(const struct subject *subjects, size_t count, const double *arithmetic) {
+    for (size_t i = 1; i < count; i++) {
+        const struct subject *subject = &subjects[i];
+        double of_limit[ROUNDS], of_plain[ROUNDS];
+        if (strcmp(subject->kernel->name, "avx2") != 0 || subject->type_a != 1 ||
+            subject->type_b != 1) {
+            continue;
+        }
+        for (unsigned round = 0; round < ROUNDS; round++) {
+            of_limit[round] = arithmetic[round] / subject->seconds[round];
+            of_plain[round] = subjects[0].seconds[round] / subject->seconds[round];
+        }
+        printf("avx2, float32: %.2f of its arithmetic, %.1f times the plain loop\n",
+               median(of_limit, ROUNDS), median(of_plain, ROUNDS));
+    }
+}
+
 int main(void) {
     static struct subject subjects[1 + 8 * TYPES * TYPES];
     size_t count = 0;
@@ -148,11 +194,14 @@ int main(void) {
             }
         }
     }
+    double arithmetic[ROUNDS];
     for (unsigned round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < count; i++) {
             time_once(&subjects[i], round);
         }
+        arithmetic[round] = arithmetic_limit();
     }
+    print_ratios(subjects, count, arithmetic);
     for (size_t i = 0; i < count; i++) {
         print_rate(&subjects[i]);
     }
