@@ -154,10 +154,31 @@ static enum gradcmp_status add_cause(struct gradcmp_parameter_report *parameter,
     return GRADCMP_OK;
 }
 
+/* True for a cause that leaves all values of a right gradient in place, or elsewhere: what went on
+ * to the layers below was right. */
+static bool stays_local(enum gcmp_cause_kind kind) {
+    return kind == GCMP_CAUSE_CAST || kind == GCMP_CAUSE_PARTIAL_SUM ||
+           kind == GCMP_CAUSE_HALVES_SWAPPED || kind == GCMP_CAUSE_QKV_REGROUPED ||
+           kind == GCMP_CAUSE_BLOCKS_PERMUTED || kind == GCMP_CAUSE_TRANSPOSED ||
+           kind == GCMP_CAUSE_ROLL || kind == GCMP_CAUSE_LAYER_SLOT || kind == GCMP_CAUSE_PADDING;
+}
+
+/* The layer nearest to the loss with an error that others may have inherited; -1: none. */
+static int64_t source_layer(const struct gradcmp_pair_report *pair) {
+    int64_t layer = -1;
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
+        bool stays = has_cause(parameter) && stays_local(kind_of(parameter));
+        layer =
+            is_failing(parameter) && !stays && parameter->layer > layer ? parameter->layer : layer;
+    }
+    return layer;
+}
+
 /* Causes that only the other parameters show. */
 static enum gradcmp_status fill_rest(const struct gcmp_cause_scene *scene, struct gcmp_arena *arena,
                                      struct gradcmp_error *error) {
-    int64_t onset = scene->pair->onset_layer;
+    int64_t onset = scene->pair->onset_layer, source = source_layer(scene->pair);
     bool unreduced = is_missing_reduction(scene), routed = !unreduced && is_routing(scene);
     for (size_t i = 0; i < scene->pair->parameter_count; i++) {
         struct gradcmp_parameter_report *parameter = &scene->pair->parameters[i];
@@ -173,7 +194,7 @@ static enum gradcmp_status fill_rest(const struct gcmp_cause_scene *scene, struc
             kind = GCMP_CAUSE_ROUTING;
             text = "some experts differ by part of their tokens, the others agree; "
                    "--allow-routing lets that pass";
-        } else if (parameter->layer < onset && parameter->verdict != GRADCMP_VERDICT_SHAPE) {
+        } else if (parameter->layer < source && parameter->verdict != GRADCMP_VERDICT_SHAPE) {
             kind = GCMP_CAUSE_UPSTREAM;
             text = "a layer nearer to the loss fails";
         }

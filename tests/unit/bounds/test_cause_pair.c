@@ -93,6 +93,36 @@ static void test_pair__below_the_onset_is_upstream(void **state) {
     maker_end(&maker);
 }
 
+/* Conclude again, with the one failure above the other moved within its parameter. */
+static const char *kind_below(const char *kind_above) {
+    struct gradcmp_error error = {0};
+    start();
+    spoil("layers.2.mlp.fc1", 0.7, 0.5);
+    spoil("layers.1.mlp.fc1", 0.7, 0.5);
+    conclude(2, 1);
+    for (size_t i = 0; i < maker.pair.parameter_count; i++) {
+        maker.parameters[i].cause_count = 0;
+    }
+    struct gradcmp_parameter_report *above = maker_find(&maker, "layers.2.mlp.fc1");
+    above->causes[0] = (struct gradcmp_cause){kind_above, NAN, 0.0, "moved"};
+    above->cause_count = 1;
+    struct gcmp_cause_scene scene = {.pair = &maker.pair, .facts = facts, .tp = 2, .dp = 1};
+    assert_int_equal(gcmp_cause_conclude(&scene, &maker.arena, &error), GRADCMP_OK);
+    const char *below = maker_find(&maker, "layers.1.mlp.fc1")->causes[0].kind;
+    maker_end(&maker);
+    return below;
+}
+
+/* A gradient that is all there, in other places or rounded, was right when it went on. */
+static void test_pair__what_was_moved_is_not_inherited(void **state) {
+    (void)state;
+    assert_string_equal(kind_below("roll"), "unexplained");
+    assert_string_equal(kind_below("cast"), "unexplained");
+    assert_string_equal(kind_below("layer_slot"), "unexplained");
+    assert_string_equal(kind_below("one_shard"), "upstream");
+    assert_string_equal(kind_below("scale"), "upstream");
+}
+
 static void test_pair__small_factor_beside_a_failure_is_not_told(void **state) {
     (void)state;
     start();
@@ -310,6 +340,7 @@ int main(void) {
         cmocka_unit_test(test_pair__one_factor_is_told_once),
         cmocka_unit_test(test_pair__another_factor_is_not_counted),
         cmocka_unit_test(test_pair__below_the_onset_is_upstream),
+        cmocka_unit_test(test_pair__what_was_moved_is_not_inherited),
         cmocka_unit_test(test_pair__small_factor_beside_a_failure_is_not_told),
         cmocka_unit_test(test_missing_reduction__only_replicated_fail),
         cmocka_unit_test(test_missing_reduction__not_without_ranks_or_with_others),
