@@ -10,6 +10,8 @@
 #include "checkpoint.h"
 #include "engine/engine.h"
 
+enum { MAX_LOST = 64 };
+
 enum check_kind {
     CHECK_VALUES,
     CHECK_SHARD,
@@ -455,20 +457,39 @@ static int compare_findings(const void *left, const void *right) {
     return order != 0 ? order : strcmp(a->text, b->text);
 }
 
+/* One finding a parameter, up to a number that can be read. */
+static enum gradcmp_status tell_lost(const struct finding_sink *sink,
+                                     const struct gcmp_lost_states *lost,
+                                     struct gradcmp_error *error) {
+    for (size_t i = 0; i < lost->count && i <= MAX_LOST; i++) {
+        const struct gcmp_lost_state *item = &lost->items[i];
+        struct gradcmp_finding *finding;
+        GCMP_TRY(add_finding(sink, "absent_state", NULL, &finding, error));
+        if (i == MAX_LOST) {
+            add_figure(finding, "parameters", (double)lost->count);
+            return say(sink, finding, error, "%zu parameters lost a state, of which %d are listed",
+                       lost->count, MAX_LOST);
+        }
+        finding->name = gcmp_arena_dup(sink->arena, item->name);
+        finding->state = item->absent;
+        if (finding->name == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        GCMP_TRY(say(sink, finding, error,
+                     "%s is stored, but %s is not, which %zu other tensors have", item->stored,
+                     item->absent, lost->whole_count));
+    }
+    return GRADCMP_OK;
+}
+
 /* A parameter that lost one of its states is a finding here, not an end. */
 static enum gradcmp_status check_states(const struct finding_sink *sink,
                                         const struct gradcmp_checkpoint *checkpoint,
                                         struct gradcmp_error *error) {
-    struct gradcmp_error absent = {0};
-    enum gradcmp_status status = gcmp_unshard_check_states(&checkpoint->catalogue, &absent);
-    if (status == GRADCMP_ERROR_CORRUPT) {
-        struct gradcmp_finding *finding;
-        GCMP_TRY(add_finding(sink, "absent_state", NULL, &finding, error));
-        return say(sink, finding, error, "%s", absent.message);
-    }
-    if (status != GRADCMP_OK && error != NULL) {
-        *error = absent;
-    }
+    struct gcmp_lost_states lost;
+    enum gradcmp_status status = gcmp_unshard_lost_states(&checkpoint->catalogue, &lost, error);
+    status = status == GRADCMP_OK ? tell_lost(sink, &lost, error) : status;
+    free(lost.items);
     return status;
 }
 

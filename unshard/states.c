@@ -1,4 +1,5 @@
 /* The states that a catalogue's parameters have, and whether each parameter has all of them. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ enum gradcmp_status gcmp_unshard_states(const struct gradcmp_catalogue *catalogu
 }
 
 /* What the optimizer keeps of one parameter. */
+enum { NAMED_MOST = 8 };
 enum { HAS_FIRST = 1, HAS_SECOND = 2, HAS_OTHER = 4, HAS_BOTH = HAS_FIRST | HAS_SECOND };
 
 /* Weights and gradients are no moments; a state that is not known may replace one (Adafactor's
@@ -92,33 +94,70 @@ static enum gradcmp_status gather(const struct gradcmp_catalogue *catalogue,
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status check_moments(const struct moments *moments,
-                                         struct gradcmp_error *error) {
-    size_t whole = 0;
+/* Collect the names that have one moment and not the other, where others have both. */
+static enum gradcmp_status find_lost(const struct moments *moments, struct gcmp_lost_states *lost,
+                                     struct gradcmp_error *error) {
     for (size_t i = 0; i < moments->by_name.count; i++) {
-        whole += (moments->held[i] & HAS_BOTH) == HAS_BOTH;
+        lost->whole_count += (moments->held[i] & HAS_BOTH) == HAS_BOTH;
     }
-    for (size_t i = 0; i < moments->by_name.count && whole > 0; i++) {
+    lost->items = calloc(moments->by_name.count + 1, sizeof *lost->items);
+    if (lost->items == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < moments->by_name.count && lost->whole_count > 0; i++) {
         if (moments->held[i] == HAS_FIRST || moments->held[i] == HAS_SECOND) {
             bool has_first = moments->held[i] == HAS_FIRST;
-            GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT,
-                      "%s: %s is stored, but %s is not, which %zu other tensors have",
-                      moments->names[i], has_first ? "exp_avg" : "exp_avg_sq",
-                      has_first ? "exp_avg_sq" : "exp_avg", whole);
+            lost->items[lost->count++] =
+                (struct gcmp_lost_state){moments->names[i], has_first ? "exp_avg" : "exp_avg_sq",
+                                         has_first ? "exp_avg_sq" : "exp_avg"};
         }
     }
     return GRADCMP_OK;
 }
 
-enum gradcmp_status gcmp_unshard_check_states(const struct gradcmp_catalogue *catalogue,
-                                              struct gradcmp_error *error) {
+enum gradcmp_status gcmp_unshard_lost_states(const struct gradcmp_catalogue *catalogue,
+                                             struct gcmp_lost_states *lost,
+                                             struct gradcmp_error *error) {
     struct moments moments = {.by_name = GCMP_MAP_INIT};
+    *lost = (struct gcmp_lost_states){.items = NULL};
     enum gradcmp_status status = gather(catalogue, &moments, error);
     if (status == GRADCMP_OK) {
-        status = check_moments(&moments, error);
+        status = find_lost(&moments, lost, error);
     }
     free(moments.held);
     free(moments.names);
     gcmp_map_free(&moments.by_name);
+    return status;
+}
+
+/* "; 7 more lost one, such as x, y, z"; empty where one name is all. */
+static void list_others(const struct gcmp_lost_states *lost, char *text, size_t bytes) {
+    int end = lost->count < 2 ? 0 : snprintf(text, bytes, "; %zu more lost one: ", lost->count - 1);
+    text[0] = lost->count < 2 ? '\0' : text[0];
+    for (size_t i = 1; i < lost->count && (size_t)end < bytes; i++) {
+        bool is_cut = i > NAMED_MOST || strlen(lost->items[i].name) + 8 > bytes - (size_t)end;
+        end += snprintf(text + end, bytes - (size_t)end, "%s%s", i == 1 ? "" : ", ",
+                        is_cut ? "..." : lost->items[i].name);
+        if (is_cut) {
+            return;
+        }
+    }
+}
+
+enum gradcmp_status gcmp_unshard_check_states(const struct gradcmp_catalogue *catalogue,
+                                              struct gradcmp_error *error) {
+    struct gcmp_lost_states lost;
+    char others[200];
+    enum gradcmp_status status = gcmp_unshard_lost_states(catalogue, &lost, error);
+    if (status == GRADCMP_OK && lost.count > 0) {
+        const struct gcmp_lost_state *first = &lost.items[0];
+        list_others(&lost, others, sizeof others);
+        status =
+            gcmp_error_set(error, GRADCMP_ERROR_CORRUPT, NULL, GRADCMP_NO_OFFSET,
+                           "%.200s: %s is stored, but %s is not, which %zu other tensors "
+                           "have%s",
+                           first->name, first->stored, first->absent, lost.whole_count, others);
+    }
+    free(lost.items);
     return status;
 }

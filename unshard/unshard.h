@@ -51,6 +51,21 @@ gcmp_unshard_bucket_layouts(const struct gradcmp_catalogue *catalogue, const cha
                             const struct gcmp_unshard_options *options,
                             struct gcmp_bucket_layouts *out, struct gradcmp_error *error);
 
+/* A parameter that has one of Adam's moments and not the other, which others have. */
+struct gcmp_lost_state {
+    const char *name, *stored, *absent;
+};
+struct gcmp_lost_states {
+    struct gcmp_lost_state *items; /* malloced; the texts are the catalogue's */
+    size_t count;
+    size_t whole_count; /* parameters that have both */
+};
+
+/* Find all parameters that lost a moment; free lost->items in any case. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_unshard_lost_states(const struct gradcmp_catalogue *catalogue, struct gcmp_lost_states *lost,
+                         struct gradcmp_error *error);
+
 /* Check, from the names alone, that no parameter has lost one of several states: one with only
  * `exp_avg` or only `exp_avg_sq`, where others have both, is CORRUPT and named. A parameter without
  * any state received no gradient, which is legal. */

@@ -50,6 +50,39 @@ static void test_states__none_are_none(void **state) {
     assert_check(hand, GRADCMP_OK, "");
 }
 
+static void test_states__all_that_lost_a_moment_are_named(void **state) {
+    struct hand *hand = *state;
+    HAND_WHOLE(hand, "exp_avg", "a", 2);
+    HAND_WHOLE(hand, "exp_avg_sq", "a", 2);
+    HAND_WHOLE(hand, "exp_avg", "b", 2);
+    HAND_WHOLE(hand, "exp_avg_sq", "c", 2);
+    HAND_WHOLE(hand, "exp_avg", "d", 2);
+    assert_check(hand, GRADCMP_ERROR_CORRUPT,
+                 "b: exp_avg is stored, but exp_avg_sq is not, which 1 other tensors have; 2 more "
+                 "lost one: c, d");
+    struct gcmp_lost_states lost;
+    assert_int_equal(gcmp_unshard_lost_states(&hand->catalogue, &lost, NULL), GRADCMP_OK);
+    assert_int_equal(lost.count, 3);
+    assert_int_equal(lost.whole_count, 1);
+    assert_string_equal(lost.items[1].name, "c");
+    assert_string_equal(lost.items[1].stored, "exp_avg_sq");
+    assert_string_equal(lost.items[1].absent, "exp_avg");
+    free(lost.items);
+}
+
+static void test_states__a_long_list_is_cut(void **state) {
+    static const char *const names[] = {"b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
+    struct hand *hand = *state;
+    HAND_WHOLE(hand, "exp_avg", "a", 2);
+    HAND_WHOLE(hand, "exp_avg_sq", "a", 2);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        HAND_WHOLE(hand, "exp_avg", names[i], 2);
+    }
+    assert_check(hand, GRADCMP_ERROR_CORRUPT,
+                 "b: exp_avg is stored, but exp_avg_sq is not, which 1 other tensors have; 10 more "
+                 "lost one: c, d, e, f, g, h, i, j, ...");
+}
+
 static void test_states__a_lost_moment_is_corrupt(void **state) {
     struct hand *hand = *state;
     HAND_WHOLE(hand, "param", "a", 2);
@@ -90,6 +123,8 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(test_states__are_sorted_and_each_once),
         TEST(test_states__none_are_none),
+        TEST(test_states__all_that_lost_a_moment_are_named),
+        TEST(test_states__a_long_list_is_cut),
         TEST(test_states__a_lost_moment_is_corrupt),
         TEST(test_states__one_moment_everywhere_is_a_choice),
         TEST(test_states__other_optimizers_keep_other_states),
