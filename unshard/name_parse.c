@@ -23,18 +23,18 @@ static const char *const LEADING_WRAPPERS[] = {"module", "model", NULL};
 /* Lists of layers; a number follows. Only `layers` is also stacked. */
 static const char *const LAYER_WORDS[] = {"layers",    "layer", "h", "blocks",
                                           "resblocks", "block", NULL};
-/* Embeddings of words and positions: l = 0. */
-static const char *const EMBEDDING_WORDS[] = {"embedding",
+/* Embeddings of words, positions, patches: l = 0; also what ends like one of these words
+ * ("tok_embeddings", "patch_embed"), but for those of the head. */
+static const char *const EMBEDDING_WORDS[] = {"emb",
+                                              "embed",
+                                              "embeds",
+                                              "embedding",
                                               "embeddings",
-                                              "word_embeddings",
-                                              "position_embeddings",
+                                              "embedder",
                                               "embed_tokens",
                                               "wte",
                                               "wpe",
-                                              "tokentype_embeddings",
-                                              "tok_embeddings",
                                               "embed_in",
-                                              "pos_embeddings",
                                               "word_embeddings_layernorm",
                                               "embed_positions",
                                               NULL};
@@ -52,6 +52,21 @@ static bool is_among(const struct part *part, const char *const *words) {
         words++;
     }
     return *words != NULL;
+}
+
+/* True for a word of the list, and for one that ends with "_" and such a word, unless it begins
+ * like the output ("output_embeddings"). */
+static bool ends_among(const struct part *part, const char *const *words) {
+    bool is_output = part->bytes >= 3 && memcmp(part->at, "out", 3) == 0;
+    for (; *words != NULL; words++) {
+        size_t bytes = strlen(*words);
+        if (is_word(part, *words) ||
+            (!is_output && part->bytes > bytes && part->at[part->bytes - bytes - 1] == '_' &&
+             memcmp(part->at + part->bytes - bytes, *words, bytes) == 0)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The number that `bytes` digits spell, or -1; larger than any index in use it saturates. */
@@ -226,7 +241,7 @@ static void find_kind(const struct parts *parts, struct gcmp_name *out) {
     out->is_vector = contains(last, "bias") || contains(last, "norm");
     for (size_t i = 0; i < parts->count; i++) {
         out->is_mtp = out->is_mtp || is_word(&parts->list[i], "mtp");
-        out->is_embedding = out->is_embedding || is_among(&parts->list[i], EMBEDDING_WORDS);
+        out->is_embedding = out->is_embedding || ends_among(&parts->list[i], EMBEDDING_WORDS);
     }
     bool is_tensor = is_word(last, "weight") || is_word(last, "bias");
     if (is_tensor && parts->count > 1) {

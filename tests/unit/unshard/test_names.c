@@ -68,6 +68,24 @@ static void test_names__other_words_for_layers_are_known(void **state) {
     gcmp_model_free(&model);
 }
 
+static void test_names__what_ends_like_an_embedding_is_one(void **state) {
+    struct hand *hand = *state;
+    struct gradcmp_model model = UNSHARD(
+        hand, {"layers.1.w", 1, {4}}, {"emb.weight", 2, {8, 4}}, {"model.embed.weight", 2, {8, 4}},
+        {"patch_embed.proj.weight", 2, {8, 4}}, {"src_tok_emb.weight", 2, {8, 4}},
+        {"unembed.weight", 2, {8, 4}}, {"embed_out.weight", 2, {8, 4}},
+        {"output_embeddings.weight", 2, {8, 4}}, {"remember.weight", 2, {8, 4}});
+    assert_int_equal(hand_find(&model, "emb.weight")->layer, 0);
+    assert_int_equal(hand_find(&model, "embed.weight")->layer, 0);
+    assert_int_equal(hand_find(&model, "patch_embed.proj.weight")->layer, 0);
+    assert_int_equal(hand_find(&model, "src_tok_emb.weight")->layer, 0);
+    assert_int_equal(hand_find(&model, "unembed.weight")->layer, 3);
+    assert_int_equal(hand_find(&model, "embed_out.weight")->layer, 3);
+    assert_int_equal(hand_find(&model, "output_embeddings.weight")->layer, 3);
+    assert_int_equal(hand_find(&model, "remember.weight")->layer, 3);
+    gcmp_model_free(&model);
+}
+
 static void test_names__multi_token_prediction_is_a_head(void **state) {
     struct hand *hand = *state;
     struct gradcmp_model model =
@@ -313,6 +331,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(test_names__numbered_layers_count_from_one),
         TEST(test_names__other_words_for_layers_are_known),
+        TEST(test_names__what_ends_like_an_embedding_is_one),
         TEST(test_names__multi_token_prediction_is_a_head),
         TEST(test_names__layers_of_catalogue_and_option_decide_l),
         TEST(test_names__absurd_layers_are_refused),
