@@ -1,4 +1,5 @@
 /* gradcmp extract: unsharded tensors as a safetensors or an HDF5 file. */
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/command.h"
@@ -55,6 +56,9 @@ static int extract(struct gradcmp_checkpoint *checkpoint, const struct gradcmp_o
                 : gradcmp_checkpoint_extract(checkpoint, options, settings->as_float32,
                                              cli_file_write, &file, &error);
     cli_progress_end(options->progress_user);
+    if (status == GRADCMP_ERROR_IO && error.path[0] == '\0') { /* of what is written */
+        snprintf(error.path, sizeof error.path, "%s", settings->output);
+    }
     int exit_status = cli_conclude(status, file.failed, &error);
     bool is_there = cli_file_close(&file, status == GRADCMP_OK);
     return is_there || exit_status != CLI_EXIT_CONSISTENT ? exit_status : CLI_EXIT_TROUBLE;

@@ -145,11 +145,13 @@ static void add_settings(struct gcmp_page *page, const struct gcmp_ls *ls) {
 }
 
 static void add_head(struct gcmp_page *page, const struct gcmp_ls *ls) {
+    struct gradcmp_catalogue catalogue = *ls->catalogue;
+    catalogue.layers = ls->layers; /* that were found, where the arguments say fewer or nothing */
     add_label(page, "checkpoint");
     gcmp_page_name(page, ls->path);
     gcmp_page_end_line(page);
     for (const struct gcmp_side_row *row = gcmp_side_rows; row->label != NULL; row++) {
-        add_row(page, row, ls->catalogue);
+        add_row(page, row, &catalogue);
     }
     if (page->verbose) {
         add_settings(page, ls);
