@@ -10,6 +10,7 @@
 #include "formats/deepspeed_files.h"
 #include "formats/deepspeed_layout.h"
 #include "formats/deepspeed_universal.h"
+#include "formats/torch_save_file.h"
 
 struct opening {
     struct gradcmp_catalogue *catalogue;
@@ -32,6 +33,27 @@ static int probe(struct gcmp_dir *dir) {
 
 /* --- the model --- */
 
+/* Nothing is needed from the files of further ranks; that one of them is damaged is told all the
+ * same. */
+static enum gradcmp_status look_into(const struct opening *opening,
+                                     const struct gcmp_ds_file *file) {
+    struct gcmp_arena scratch = GCMP_ARENA_INIT;
+    struct gcmp_torch_file torch;
+    struct gradcmp_error own = {0};
+    enum gradcmp_status status =
+        gcmp_torch_open_any(opening->catalogue->dir, file->name, &scratch, &torch, &own);
+    gcmp_arena_free(&scratch);
+    if (status == GRADCMP_ERROR_MEMORY) {
+        GCMP_FAIL_MEMORY(opening->error);
+    }
+    if (status == GRADCMP_OK) {
+        return GRADCMP_OK;
+    }
+    return gcmp_catalogue_note(opening->catalogue, opening->error,
+                               "%.200s cannot be read, and nothing is needed from it: %.300s",
+                               file->name, own.message);
+}
+
 /* Read the first file of each model-parallel rank; they are numbered from 0. */
 static enum gradcmp_status read_models(struct opening *opening) {
     const struct gcmp_ds_files *files = &opening->files;
@@ -41,8 +63,12 @@ static enum gradcmp_status read_models(struct opening *opening) {
     }
     for (size_t i = 0; i < files->count; i++) {
         const struct gcmp_ds_file *file = &files->items[i];
-        if (file->kind != GCMP_DS_MODEL || (i > 0 && files->items[i - 1].kind == GCMP_DS_MODEL &&
-                                            files->items[i - 1].mp == file->mp)) {
+        if (file->kind != GCMP_DS_MODEL) {
+            continue;
+        }
+        if (i > 0 && files->items[i - 1].kind == GCMP_DS_MODEL &&
+            files->items[i - 1].mp == file->mp) {
+            GCMP_TRY(look_into(opening, file));
             continue;
         }
         if (file->mp != opening->model_count) {

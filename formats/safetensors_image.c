@@ -125,7 +125,14 @@ static enum gradcmp_status read_range(struct header *header, const json_t *entry
                     "expected two integers of 0 or more as data_offsets, found %s",
                     gcmp_json_sizes_fault(value));
     }
-    if (range[0] > range[1] || range[1] > header->data_length) {
+    if (range[0] <= range[1] && range[1] > header->data_length) {
+        FAIL_TENSOR(header, GRADCMP_ERROR_CORRUPT,
+                    "data_offsets %llu to %llu, and only %llu bytes follow the header: the file is "
+                    "cut off, or damaged",
+                    (unsigned long long)range[0], (unsigned long long)range[1],
+                    (unsigned long long)header->data_length);
+    }
+    if (range[0] > range[1]) {
         FAIL_TENSOR(header, GRADCMP_ERROR_CORRUPT,
                     "data_offsets %llu to %llu, expected a range of the %llu bytes behind the "
                     "header",
@@ -266,7 +273,14 @@ static enum gradcmp_status read_length(struct header *header, uint64_t offset, u
                      "safetensors: a header of %llu bytes, at most %d are read",
                      (unsigned long long)*header_bytes, MAX_HEADER_BYTES);
     }
-    if (*header_bytes < 2 || *header_bytes > length - LENGTH_BYTES) {
+    if (*header_bytes > length - LENGTH_BYTES) {
+        GCMP_FAIL_AT(header->error, GRADCMP_ERROR_CORRUPT, header->text.path, offset,
+                     "safetensors: a header of %llu bytes, and only %llu follow its length: the "
+                     "file is cut off, or damaged",
+                     (unsigned long long)*header_bytes,
+                     (unsigned long long)(length - LENGTH_BYTES));
+    }
+    if (*header_bytes < 2) {
         GCMP_FAIL_AT(header->error, GRADCMP_ERROR_CORRUPT, header->text.path, offset,
                      "safetensors: a header of %llu bytes, expected 2 to %llu",
                      (unsigned long long)*header_bytes,

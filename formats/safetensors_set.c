@@ -182,6 +182,19 @@ static enum gradcmp_status add_pieces(struct joiner *joiner) {
     return GRADCMP_OK;
 }
 
+/* Shards say where they begin, and nothing says where the last one ends: without it, the whole
+ * looks smaller. */
+static enum gradcmp_status say_inferred(const struct joiner *joiner) {
+    struct gradcmp_setting setting = {
+        .name = "safetensors.inferred_sizes", .kind = GRADCMP_SETTING_BOOL, .integer = 1};
+    for (size_t i = 0; i < joiner->count; i++) {
+        if (joiner->wholes[i].first->start != NULL) {
+            return gcmp_catalogue_set(joiner->catalogue, &setting, joiner->error);
+        }
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status join(struct joiner *joiner) {
     size_t total = 0;
     for (size_t i = 0; i < joiner->set->count; i++) {
@@ -197,6 +210,7 @@ static enum gradcmp_status join(struct joiner *joiner) {
     GCMP_TRY(collect(joiner));
     GCMP_TRY(add_wholes(joiner));
     GCMP_TRY(add_pieces(joiner));
+    GCMP_TRY(say_inferred(joiner));
     return gcmp_plain_assign_names(joiner->catalogue, gcmp_extracted_style(joiner->catalogue),
                                    joiner->types, joiner->error);
 }

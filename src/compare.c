@@ -307,6 +307,36 @@ static enum gradcmp_status check_types(const struct gradcmp_pair_report *pair,
     return GRADCMP_OK;
 }
 
+static bool has_inferred_sizes(const struct gradcmp_catalogue *catalogue) {
+    return gcmp_catalogue_setting(catalogue, "safetensors.inferred_sizes") != NULL;
+}
+
+/* Refuse where a tensor's size is known from its shards alone, and the other side's is larger: the
+ * last rank's file may be missing. */
+static enum gradcmp_status check_inferred(const struct gcmp_comparison *comparison,
+                                          const struct gradcmp_pair_report *pair,
+                                          struct gradcmp_error *error) {
+    bool a_inferred = has_inferred_sizes(comparison->report->baseline);
+    bool b_inferred = has_inferred_sizes(pair->catalogue);
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *report = &pair->parameters[i];
+        bool a_less = false, b_less = false;
+        bool differ = report->in_a && report->in_b && !report->shapes_agree &&
+                      report->ndim_a == report->ndim_b;
+        for (unsigned d = 0; differ && d < report->ndim_a; d++) {
+            a_less = a_less || report->shape_a[d] < report->shape_b[d];
+            b_less = b_less || report->shape_b[d] < report->shape_a[d];
+        }
+        if ((a_less && !b_less && a_inferred) || (b_less && !a_less && b_inferred)) {
+            GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
+                      "%.200s is smaller in the %s, whose files state where shards begin, not how "
+                      "large the whole is: expected the files of all ranks",
+                      report->name, a_less ? "baseline" : "candidate");
+        }
+    }
+    return GRADCMP_OK;
+}
+
 /* Say where layers that the runs' arguments count are not there to be judged. */
 static enum gradcmp_status note_layers(struct gcmp_comparison *comparison,
                                        struct gradcmp_pair_report *pair,
@@ -353,6 +383,7 @@ static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size
     GCMP_TRY(gcmp_pair_parameters(&input, comparison->report->arena, pair,
                                   &comparison->pairings[index], error));
     GCMP_TRY(check_types(pair, error));
+    GCMP_TRY(check_inferred(comparison, pair, error));
     GCMP_TRY(gcmp_fit_use(comparison, pair, error));
     GCMP_TRY(note_layers(comparison, pair, error));
     return note_vocab(comparison, candidate, pair, error);

@@ -328,7 +328,9 @@ static const struct bad bad_files[] = {
     {"short", GRADCMP_ERROR_CORRUPT, 7,
      "safetensors: expected the 8 bytes of the header's length, found 7"},
     {"len_zero", GRADCMP_ERROR_CORRUPT, 0, "safetensors: a header of 0 bytes, expected 2 to 24"},
-    {"len_past", GRADCMP_ERROR_CORRUPT, 0, "safetensors: a header of 74 bytes, expected 2 to 73"},
+    {"len_past", GRADCMP_ERROR_CORRUPT, 0,
+     "safetensors: a header of 74 bytes, and only 73 follow its length: the file is cut off, or "
+     "damaged"},
     {"len_4g", GRADCMP_ERROR_LIMIT, 0,
      "safetensors: a header of 4294967296 bytes, at most 100000000 are read"},
     {"len_huge", GRADCMP_ERROR_LIMIT, 0,
@@ -357,8 +359,8 @@ static const struct bad bad_files[] = {
      "safetensors: \"exp_avg.w\": data_offsets 24 to 0, expected a range of the 24 bytes behind "
      "the header"},
     {"past_end", GRADCMP_ERROR_CORRUPT, 9,
-     "safetensors: \"exp_avg.w\": data_offsets 0 to 24, expected a range of the 20 bytes behind "
-     "the header"},
+     "safetensors: \"exp_avg.w\": data_offsets 0 to 24, and only 20 bytes follow the header: "
+     "the file is cut off, or damaged"},
     {"shape_negative", GRADCMP_ERROR_CORRUPT, 9, SHAPE "a negative integer"},
     {"shape_type", GRADCMP_ERROR_CORRUPT, 9, SHAPE "a text"},
     {"shape_overflow", GRADCMP_ERROR_CORRUPT, 9,
