@@ -96,10 +96,14 @@ static enum gradcmp_status note_steps(struct gradcmp_catalogue *catalogue,
             most = counts[k] > counts[most] ? k : most;
         }
     }
+    double most_step = seen->values[most][0], odd_step = (double)NAN;
     for (size_t i = 0; i < catalogue->stored_count && odd == NULL; i++) {
         const struct gradcmp_stored *stored = &catalogue->stored[i];
         double step = is_moment(stored) && stored->adam != NULL ? stored->adam->step : (double)NAN;
-        odd = step < seen->values[most][0] || step > seen->values[most][0] ? stored : NULL;
+        if (step < most_step || step > most_step) {
+            odd = stored;
+            odd_step = step;
+        }
     }
     if (odd == NULL) {
         return GRADCMP_OK;
@@ -107,8 +111,7 @@ static enum gradcmp_status note_steps(struct gradcmp_catalogue *catalogue,
     return gcmp_catalogue_note(catalogue, error,
                                "the optimizer's parameters are not at one step: %zu of %zu moments "
                                "are at step %.15g, but %.200s of %.250s at step %.15g",
-                               counts[most], total, seen->values[most][0], odd->state, odd->name,
-                               odd->adam->step);
+                               counts[most], total, most_step, odd->state, odd->name, odd_step);
 }
 
 enum gradcmp_status gcmp_settle_adam(struct gradcmp_catalogue *catalogue,
