@@ -293,7 +293,7 @@ static enum gradcmp_status grow_index(struct gcmp_pickle_vm *vm, struct gcmp_pic
     size_t capacity = 0;
     size_t need = index->capacity == 0 ? 4 * LINEAR_PAIRS : 2 * (size_t)index->capacity;
     if (!gcmp_pickle_grow(vm, &bigger.slots, &capacity, need, sizeof *bigger.slots)) {
-        return gcmp_pickle_fail_memory(vm);
+        return gcmp_failure(gcmp_pickle_fail_memory(vm)); /* lies too deep for analyzers */
     }
     memset(bigger.slots, 0, capacity * sizeof *bigger.slots);
     bigger.capacity = (uint32_t)capacity;
