@@ -11,7 +11,7 @@
 #include "formats/torch_file.h"
 #include "lint/lint.h"
 #include "lint/text.h"
-#include "report/out.h"
+#include "report/page.h"
 
 enum { HEAD_BYTES = 4096, MAX_FILES = 100000 };
 #define MAX_TEXT_BYTES ((uint64_t)16 << 20)
@@ -358,23 +358,29 @@ enum gradcmp_status gradcmp_lint(const char *const *paths, size_t path_count,
 enum gradcmp_status gradcmp_lint_explain(const char *id, gradcmp_write_fn write, void *user,
                                          struct gradcmp_error *error) {
     const struct gcmp_lint_rule *rule = gcmp_lint_rule_find(id);
-    struct gcmp_out out;
+    struct gcmp_page page;
     if (rule == NULL) {
         GCMP_FAIL(error, GRADCMP_ERROR_USAGE,
                   "no rule \"%.100s\": they are MG01 on (Megatron-LM), AS01 on (Ascend), GC01 on "
                   "(gradients), GN01 on (how settings are written), PR01 on (pairs)",
                   id);
     }
-    gcmp_out_begin(&out, write, user);
-    struct gcmp_text *text = &out.text;
+    gcmp_page_open(&page, NULL, 0);
+    gcmp_out_begin(&page.out, write, user);
     for (const struct gcmp_lint_rule *one = rule; one->id != NULL; one++) {
         if (strcmp(one->id, rule->id) == 0) {
-            gcmp_text_addf(text, "%s  %s, %s: %s\n", one->id,
-                           gcmp_lint_severity_name(one->severity), gcmp_lint_kind_name(one->kind),
-                           one->subject);
+            gcmp_page_addf(&page, "%s  %s, %s: %s", one->id, gcmp_lint_severity_name(one->severity),
+                           gcmp_lint_kind_name(one->kind), one->subject);
+            gcmp_page_end_line(&page);
         }
     }
-    gcmp_text_addf(text, "  accepted  %s\n  why       %s\n  instead   %s\n  source    %s\n",
-                   rule->accepted, rule->why, rule->fix, rule->source);
-    return gcmp_out_end(&out, error);
+    const char *const parts[][2] = {{"accepted", rule->accepted},
+                                    {"why", rule->why},
+                                    {"instead", rule->fix},
+                                    {"source", rule->source}};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        gcmp_page_addf(&page, "  %-10s", parts[i][0]);
+        gcmp_page_wrap(&page, 12, 12, parts[i][1]);
+    }
+    return gcmp_out_end(&page.out, error);
 }

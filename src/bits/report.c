@@ -7,6 +7,7 @@
 
 #include "report/json.h"
 #include "report/page.h"
+#include "report/printable.h"
 
 /* --- words --- */
 
@@ -73,7 +74,7 @@ static void share(struct gcmp_page *page, const struct gcmp_bits_group_result *g
     if (group->different_elems == 0) {
         return;
     }
-    gcmp_page_addf(page, ", %s of %s elements (%.3g%%)",
+    gcmp_page_addf(page, ", %s of %s (%.2g%%)",
                    gcmp_figure_count(different, group->different_elems),
                    gcmp_figure_count(elems, group->elems),
                    100.0 * (double)group->different_elems / (double)group->elems);
@@ -99,6 +100,22 @@ static void text_group(struct gcmp_page *page, const struct gcmp_bits_result *re
     gcmp_page_end_line(page);
 }
 
+/* "PATH: what differs" on one line where it fits; else what differs comes below the path. */
+static void add_fitting(struct gcmp_page *page, char *sentence, const char *path) {
+    enum { COLUMN = 14 };
+    char *colon = sentence == NULL ? NULL : strstr(sentence, ": ");
+    if (colon == NULL || COLUMN + gcmp_printable_columns(sentence) <= page->width) {
+        gcmp_page_name(page, sentence == NULL ? path : sentence);
+        gcmp_page_end_line(page);
+        return;
+    }
+    colon[1] = '\0';
+    gcmp_page_name(page, sentence);
+    gcmp_page_end_line(page);
+    gcmp_page_pad(page, 0, COLUMN);
+    gcmp_page_wrap(page, COLUMN, COLUMN, colon + 2);
+}
+
 static void text_findings(struct gcmp_page *page, const struct gcmp_bits_result *result) {
     size_t shown = 0, limit = page->verbose ? result->finding_count : page->top;
     struct gcmp_text line = GCMP_TEXT_INIT;
@@ -113,14 +130,14 @@ static void text_findings(struct gcmp_page *page, const struct gcmp_bits_result 
         }
         gcmp_text_clear(&line);
         add_sentence(&line, finding);
-        gcmp_page_addf(page, "  %-11s ", gcmp_bits_group_name(finding->group));
-        gcmp_page_name(page, line.failed ? finding->path : line.bytes);
         if (finding->look != NULL) {
             char different[GCMP_FIGURE_BYTES], elems[GCMP_FIGURE_BYTES];
-            gcmp_page_addf(page, ", %s of %s, %s", gcmp_figure_count(different, finding->different),
+            gcmp_text_addf(&line, ", %s of %s, %s",
+                           gcmp_figure_count(different, finding->different),
                            gcmp_figure_count(elems, finding->elems), finding->look);
         }
-        gcmp_page_end_line(page);
+        gcmp_page_addf(page, "  %-11s ", gcmp_bits_group_name(finding->group));
+        add_fitting(page, line.failed ? NULL : line.bytes, finding->path);
     }
     if (shown < result->finding_count) {
         gcmp_page_addf(page, "  and %zu more (--top N, --verbose)", result->finding_count - shown);

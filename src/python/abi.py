@@ -147,7 +147,8 @@ def generate(header):
     inits = read_inits(text, enums)
     out = ['"""Made by abi.py from gradcmp.h; do not edit."""', "",
            "from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_int,",
-           "                    c_int64, c_size_t, c_uint, c_uint32, c_uint64, c_void_p)", ""]
+           "                    c_int64, c_size_t, c_uint, c_uint32, c_uint64, c_void_p)",
+           "from typing import Any, Dict", ""]
     for key in sorted(enums, key=list(enums).index):
         out.append("%s = %d" % (key, enums[key]))
     for name, (result, kinds) in callbacks.items():
@@ -159,7 +160,7 @@ def generate(header):
         out += ["", "", "class %s(Structure):" % name, "    _fields_ = ["]
         out += ['        ("%s", %s),' % field for field in fields]
         out.append("    ]")
-    out += ["", "", "INIT = {"]
+    out += ["", "", "INIT: Dict[Any, Dict[str, Any]] = {"]
     for name, values in inits.items():
         names = [field for field, _ in structs[name]]
         if len(names) != len(values):

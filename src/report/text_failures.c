@@ -258,18 +258,16 @@ static void add_table_row(struct gcmp_page *page, const struct gcmp_pair_view *v
 static void add_table(struct gcmp_page *page, const struct gcmp_pair_view *view) {
     gcmp_page_heading(page, "Every parameter");
     bool is_one_line = names_fit(page, view);
-    gcmp_page_ink(page, GCMP_INK_DIM,
-                  is_one_line
-                      ? "   l verdict       error      eps  x bound     alpha      +/-  parameter"
-                      : "   l verdict       error      eps  x bound     alpha      +/-  (below the "
-                        "parameter)");
+    gcmp_page_ink(
+        page, GCMP_INK_DIM,
+        is_one_line
+            ? "   l verdict       error      eps  x bound     alpha      +/-  parameter"
+            : "   l verdict       error      eps  x bound     alpha      +/-  parameter below");
     gcmp_page_end_line(page);
     for (size_t i = 0; i < view->count; i++) {
         add_table_row(page, view, view->by_layer[i], is_one_line);
     }
-    gcmp_page_add(page,
-                  "+/-: alpha's tolerance, which is the smallest factor (less one) that would have "
-                  "been seen");
+    gcmp_page_add(page, "+/-: alpha's tolerance, the smallest factor (less one) that is seen");
     gcmp_page_end_line(page);
 }
 

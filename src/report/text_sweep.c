@@ -190,23 +190,46 @@ static void add_repeats(struct gcmp_page *page, const struct gradcmp_sweep *swee
         gcmp_page_name(page, repeat->label_b);
         gcmp_page_add(page, " against ");
         gcmp_page_name(page, repeat->label_a);
+        struct gcmp_text found = GCMP_TEXT_INIT;
         if (!repeat->could_be_read) {
-            gcmp_page_add(page, ": ");
-            gcmp_page_name(page, repeat->error.message);
+            gcmp_text_add(&found, repeat->error.message);
         } else if (repeat->first == NULL) {
-            gcmp_page_addf(page, ": identical, %s elements",
+            gcmp_text_addf(&found, "identical, %s elements",
                            gcmp_figure_count(elems, repeat->elems));
         } else {
-            gcmp_page_addf(page, ": %s of %s elements differ, first in ",
+            gcmp_text_addf(&found, "%s of %s elements differ, first in %s",
                            gcmp_figure_count(differ, repeat->elems - repeat->equal_bits),
-                           gcmp_figure_count(elems, repeat->elems));
-            gcmp_page_name(page, repeat->first);
+                           gcmp_figure_count(elems, repeat->elems), repeat->first);
         }
-        gcmp_page_end_line(page);
+        gcmp_page_add(page, ": ");
+        size_t column = strlen(repeat->label_a) + strlen(repeat->label_b) + 13;
+        gcmp_page_wrap(page, column, 4, found.bytes == NULL ? "" : found.bytes);
+        page->out.text.failed = page->out.text.failed || found.failed;
+        gcmp_text_free(&found);
     }
 }
 
-/* Each row in one line: what was found, and whether the plan expects that. */
+/* What was found in a row, and whether the plan expects that. */
+static void add_detail(struct gcmp_page *page, const struct gradcmp_sweep_row *row,
+                       const struct gradcmp_pair_report *pair) {
+    struct gcmp_text found = GCMP_TEXT_INIT;
+    gcmp_text_add_findings(&found, pair);
+    if (row->has_expected) {
+        gcmp_text_addf(&found, " (the plan expects %s%s)", gradcmp_outcome_name(row->expected),
+                       pair->outcome == row->expected ? ", as found" : "");
+    }
+    gcmp_page_add(page, "- ");
+    gcmp_page_name(page, row->label);
+    gcmp_page_add(page, ": ");
+    gcmp_text_outcome(page, pair->outcome);
+    gcmp_page_add(page, ": ");
+    size_t column = strlen(row->label) + strlen(gradcmp_outcome_name(pair->outcome)) + 6;
+    gcmp_page_wrap(page, column, 2, found.bytes == NULL ? "" : found.bytes);
+    page->out.text.failed = page->out.text.failed || found.failed;
+    gcmp_text_free(&found);
+}
+
+/* Each row that is not consistent, or not as planned. */
 static void add_details(struct gcmp_page *page, const struct gradcmp_sweep *sweep) {
     bool is_first = true;
     for (size_t i = 0; i < sweep->report->pair_count; i++) {
@@ -221,14 +244,7 @@ static void add_details(struct gcmp_page *page, const struct gradcmp_sweep *swee
             gcmp_page_heading(page, "What was found");
         }
         is_first = false;
-        gcmp_page_add(page, "- ");
-        gcmp_page_name(page, row->label);
-        gcmp_page_add(page, ": ");
-        gcmp_text_verdict(page, pair);
-        if (row->has_expected) {
-            gcmp_page_addf(page, "  (the plan expects %s%s)\n", gradcmp_outcome_name(row->expected),
-                           as_expected ? ", as found" : "");
-        }
+        add_detail(page, row, pair);
     }
 }
 

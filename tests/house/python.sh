@@ -47,3 +47,9 @@ if "$python" -c 'import pytest' 2>/dev/null; then
 else
     echo "pytest is not installed: its example was run as a program"
 fi
+# Type hints, where mypy is installed: strictly, without looking at numpy.
+if "$python" -c 'import mypy' 2>/dev/null; then
+    "$python" -m mypy --strict --cache-dir "$work/mypy" "$("$work/venv/bin/python" -c 'import gradcmp, os; print(os.path.dirname(gradcmp.__file__))')"
+else
+    echo "mypy is not installed: type hints were not checked"
+fi

@@ -166,7 +166,8 @@ def sweep(folder: Optional[StrPath] = None, *, plan: Optional[StrPath] = None,
 
 def features() -> List[str]:
     """What this build can do: "format torch_dist", "kernel avx2", "device cpu", ..."""
-    found, kind = [], ctypes.c_char_p()
+    found: List[str] = []
+    kind = ctypes.c_char_p()
     while True:
         name = library.gradcmp_feature(len(found), ctypes.byref(kind))
         if name is None:

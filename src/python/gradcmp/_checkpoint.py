@@ -1,6 +1,7 @@
 """Open checkpoints: a mapping of names to tensors."""
 
 import ctypes
+import importlib
 import struct
 import sys
 import weakref
@@ -10,10 +11,15 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 from . import _abi
 from ._library import Options, StrPath, dtype_names, encode, library, run, text
 
-try:
-    import numpy
-except ImportError:
-    numpy = None  # type: ignore[assignment]
+
+def _find_numpy() -> Any:
+    try:
+        return importlib.import_module("numpy")
+    except ImportError:
+        return None
+
+
+numpy = _find_numpy()
 
 # Names of types by number, sizes in bytes, and the format characters of struct and memoryview.
 NAMES = {number: name for name, number in dtype_names().items()}
@@ -52,16 +58,17 @@ def _as_array(raw: bytearray, dtype: str, shape: Tuple[int, ...]) -> Any:
     return numpy.frombuffer(raw, dtype=numpy.dtype(STORED.get(dtype, dtype))).reshape(shape)
 
 
-def _as_memoryview(raw: bytearray, dtype: str, shape: Tuple[int, ...]) -> memoryview:
+def _as_memoryview(raw: bytearray, dtype: str, shape: Tuple[int, ...]) -> Any:
     if dtype == "float16":  # memoryview cannot show these
         count = len(raw) // 2
         raw = bytearray(struct.pack(f"={count}f", *struct.unpack(f"={count}e", raw)))
         dtype = "float32"
     if dtype.startswith("complex"):
         shape = (*shape, 2)
+    view: Any = memoryview(raw)  # casts take literals only, as far as type checkers know
     if 0 in shape:  # memoryview has no such shapes
-        return memoryview(raw).cast(FORMATS[dtype])
-    return memoryview(raw).cast("B").cast(FORMATS[dtype], shape)  # type: ignore[call-overload]
+        return view.cast(FORMATS[dtype])
+    return view.cast("B").cast(FORMATS[dtype], shape)
 
 
 class Checkpoint(Mapping):  # type: ignore[type-arg]
@@ -80,7 +87,7 @@ class Checkpoint(Mapping):  # type: ignore[type-arg]
         for i in range(library.gradcmp_checkpoint_tensor_count(handle)):
             self._add(i)
         states = {tensor.state for tensor in self.tensors}
-        preferred = [name for name in ("exp_avg", "main_grad", "param") if name in states]
+        preferred: List[str] = [name for name in ("exp_avg", "main_grad", "param") if name in states]
         if state is not None and state not in states:
             self._free()
             raise KeyError(f"no state {state}; there are {', '.join(sorted(states))}")

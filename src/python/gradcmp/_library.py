@@ -98,7 +98,7 @@ class Options:
         self.keep: List[Any] = []
         self.raised: Optional[BaseException] = None
         fields = dict(struct._fields_)
-        defaults = _abi.INIT[struct]
+        defaults: Dict[str, Any] = _abi.INIT[struct]
         for name, value in defaults.items():
             if value is not None:
                 setattr(self.value, name, value)
