@@ -1,4 +1,5 @@
 /* What a pair's verdict depends on, as a digest. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -75,12 +76,10 @@ static bool queue_add(struct queue *queue, char *name) {
 }
 
 static char *join(const char *folder, const char *name) {
-    size_t length = strlen(folder);
-    char *joined = malloc(length + strlen(name) + 2);
+    size_t room = strlen(folder) + strlen(name) + 2;
+    char *joined = malloc(room);
     if (joined != NULL) {
-        memcpy(joined, folder, length);
-        joined[length] = '/';
-        strcpy(joined + length + (length > 0), name);
+        snprintf(joined, room, "%s/%s", folder, name);
     }
     return joined;
 }

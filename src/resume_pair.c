@@ -103,11 +103,12 @@ static void take_text(struct codec *codec, const char **text) {
 
 /* Sizes of `ndim` axes, or NULL. */
 static void take_sizes(struct codec *codec, const uint64_t **sizes, unsigned ndim) {
-    bool is_there = *sizes != NULL;
+    const uint64_t *from = *sizes;
+    bool is_there = from != NULL;
     take_flag(codec, &is_there);
     uint64_t *own = codec->out == NULL && is_there ? make(codec, ndim, sizeof *own) : NULL;
     for (unsigned d = 0; d < ndim && is_there && (codec->out != NULL || own != NULL); d++) {
-        uint64_t size = codec->out != NULL ? (*sizes)[d] : 0;
+        uint64_t size = codec->out != NULL && from != NULL ? from[d] : 0;
         take_word(codec, &size);
         if (own != NULL) {
             own[d] = size;
