@@ -362,7 +362,8 @@ static enum gradcmp_status give(struct adams *adams) {
             continue;
         }
         const char *name = middle_of(catalogue->arena, stored->key, "state.");
-        if (name != NULL && gcmp_map_find(&adams->by_name, name, strlen(name), &index)) {
+        if (name != NULL && adams->items != NULL &&
+            gcmp_map_find(&adams->by_name, name, strlen(name), &index)) {
             stored->adam = adams->items[index];
         }
     }
