@@ -23,7 +23,8 @@ enum {
      * copy and each launch costs microseconds. */
     LANE_BUFFERS = 5,
     LEAST_LANE_BYTES = 1024 * 1024,
-    LEAST_RING_BYTES = 32 * 1024 * 1024 /* of all jobs: less is read before a ring is set up */
+    LEAST_RING_BYTES = 32 * 1024 * 1024, /* of all jobs: less is read before a ring is set up */
+    PATIENCE_MS = 800                    /* after an interrupt, with other ranks */
 };
 
 /* Sums are made to nearest and without flushing to zero, whatever the caller's thread is set to. */
@@ -53,8 +54,32 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* Heed what other ranks tell, and tell those above where the baseline cannot be read: what they
+ * read comes behind that. */
+static void heed_ranks(struct gcmp_run *run) {
+    struct gradcmp_error error;
+    gcmp_ranks_listen(run->ranks);
+    if (run->ranks->is_stopped) {
+        gcmp_error_set(&error, GRADCMP_ERROR_CANCELLED, NULL, GRADCMP_NO_OFFSET,
+                       "another rank ended");
+        gcmp_run_stop(run, &error);
+    }
+    bool is_first = run->ranks->index + 1 == run->ranks->count || run->has_told_baseline;
+    if (!is_first &&
+        gcmp_faults_block(&run->faults, 0, (struct gcmp_place){SIZE_MAX, UINT64_MAX})) {
+        run->has_told_baseline = true;
+        gcmp_ranks_tell(run->ranks, GCMP_WORD_BASELINE);
+    }
+    pthread_mutex_lock(&run->lock);
+    run->is_superseded = run->ranks->is_superseded;
+    pthread_mutex_unlock(&run->lock);
+}
+
 /* Tell the caller how far the run is; stop it where that is asked for. */
 static void report_progress(struct gcmp_run *run) {
+    if (run->ranks != NULL) {
+        heed_ranks(run);
+    }
     if (run->progress == NULL) {
         return;
     }
@@ -69,8 +94,11 @@ static void report_progress(struct gcmp_run *run) {
 }
 
 static void report_if_due(struct gcmp_run *run, uint64_t *next_ns) {
-    uint64_t now = run->progress == NULL ? 0 : now_ns();
-    if (run->progress != NULL && now >= *next_ns) {
+    if (run->progress == NULL && run->ranks == NULL) {
+        return;
+    }
+    uint64_t now = now_ns();
+    if (now >= *next_ns) {
         *next_ns = now + PROGRESS_NS;
         report_progress(run);
     }
@@ -301,6 +329,16 @@ static enum gradcmp_status run_and_tell(struct gcmp_run *run,
     return status;
 }
 
+/* Bring the shares of all ranks together. */
+static enum gradcmp_status join_ranks(struct gcmp_run *run, struct gradcmp_error *error) {
+    struct gcmp_ranks_waiting waiting = {.progress = run->progress,
+                                         .user = run->progress_user,
+                                         .done = run->bytes_done,
+                                         .total = run->bytes_total,
+                                         .patience_ms = PATIENCE_MS};
+    return gcmp_share_exchange(run, &waiting, error);
+}
+
 /* Turn what the threads left behind into the call's result. */
 static enum gradcmp_status conclude(struct gcmp_run *run, struct gradcmp_error *errors,
                                     struct gradcmp_error *error) {
@@ -312,6 +350,9 @@ static enum gradcmp_status conclude(struct gcmp_run *run, struct gradcmp_error *
             *error = run->fatal;
         }
         return run->fatal.code;
+    }
+    if (run->ranks != NULL) {
+        GCMP_TRY(join_ranks(run, error));
     }
     if (run->faults.owner_count == 0) {
         return GRADCMP_OK;
@@ -348,6 +389,7 @@ enum gradcmp_status gcmp_engine_run(struct gcmp_job *jobs, size_t job_count,
                            .job_count = job_count,
                            .pages = options->pages,
                            .direct = options->direct != 0,
+                           .ranks = options->ranks,
                            .accelerator = options->accelerator,
                            .accelerator_error = options->accelerator_error};
     memset(errors, 0, owner_count * sizeof *errors);

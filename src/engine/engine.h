@@ -9,6 +9,7 @@
 #include "engine/pages.h"
 #include "engine/ring.h"
 #include "gradcmp/gradcmp.h"
+#include "engine/ranks.h"
 #include "gradcmp/sys/parameter.h"
 #include "gradcmp/sys/tally.h"
 
@@ -82,6 +83,10 @@ struct gcmp_engine_options {
     gradcmp_warn_fn warn; /* told at the end where it was refused; NULL allowed */
     void *warn_user;
     const struct gcmp_ring_way *ring_way; /* in place of io_uring; NULL normally */
+    /* The ranks that share the work, each called with the same jobs and none of them with a sink or
+     * a face: all receive the same tallies and errors, those of a run without them. CANCELLED too
+     * where another rank ends. NULL: this process does all. */
+    struct gradcmp_ranks *ranks;
 };
 
 /* What the caller of the library chose: threads, buffers, ways of reading, checks, progress. */

@@ -19,10 +19,14 @@ static bool is_before(struct gcmp_place x, struct gcmp_place y) {
     return x.job != y.job ? x.job < y.job : x.elem < y.elem;
 }
 
+static bool is_earlier(const struct gcmp_fault *x, const struct gcmp_fault *y) {
+    return is_before(x->place, y->place) || (!is_before(y->place, x->place) && x->tie < y->tie);
+}
+
 void gcmp_faults_add(struct gcmp_faults *faults, size_t owner, const struct gcmp_fault *fault) {
     struct gcmp_fault *first = &faults->by_owner[owner];
     pthread_mutex_lock(&faults->lock);
-    if (!first->set || is_before(fault->place, first->place)) {
+    if (!first->set || is_earlier(fault, first)) {
         *first = *fault;
         first->set = true;
     }

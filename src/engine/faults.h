@@ -17,6 +17,7 @@ struct gcmp_place {
 struct gcmp_fault {
     bool set;
     struct gcmp_place place;
+    uint64_t tie;   /* orders faults of one place that concern no element; else 0 */
     size_t side;    /* of the job: 0 is a, 1 + i is b[i]; SIZE_MAX: no side's elements */
     uint64_t elems; /* the fault lies in [place.elem, place.elem + elems) */
     struct gradcmp_error error;

@@ -41,10 +41,19 @@ static void fold_sibling(struct gcmp_fold *fold, size_t sibling, struct gcmp_fol
     fold->nodes[sibling] = fold->nodes[--fold->node_count];
 }
 
-bool gcmp_fold_add(struct gcmp_fold *fold, uint64_t index, const struct gradcmp_tally *tally,
-                   struct gradcmp_tally *root) {
-    struct gcmp_fold_node node = {0, index, *tally};
-    for (uint64_t count = fold->unit_count; count > 1; count = count / 2 + count % 2) {
+/* Subtrees of the level above `count` of them. */
+static uint64_t halve(uint64_t count) {
+    return count / 2 + count % 2;
+}
+
+bool gcmp_fold_add_node(struct gcmp_fold *fold, const struct gcmp_fold_node *subtree,
+                        struct gradcmp_tally *root) {
+    struct gcmp_fold_node node = *subtree;
+    uint64_t count = fold->unit_count;
+    for (unsigned level = 0; level < node.level; level++) {
+        count = halve(count);
+    }
+    for (; count > 1; count = halve(count)) {
         bool is_odd_last = node.index % 2 == 0 && node.index + 1 == count;
         if (!is_odd_last) {
             size_t sibling = find_node(fold, node.level, node.index ^ 1);
@@ -58,6 +67,12 @@ bool gcmp_fold_add(struct gcmp_fold *fold, uint64_t index, const struct gradcmp_
     }
     *root = node.tally;
     return true;
+}
+
+bool gcmp_fold_add(struct gcmp_fold *fold, uint64_t index, const struct gradcmp_tally *tally,
+                   struct gradcmp_tally *root) {
+    struct gcmp_fold_node node = {0, index, *tally};
+    return gcmp_fold_add_node(fold, &node, root);
 }
 
 void gcmp_fold_free(struct gcmp_fold *fold) {

@@ -27,6 +27,10 @@ struct gcmp_fold {
  * False without memory. */
 bool gcmp_fold_add(struct gcmp_fold *fold, uint64_t index, const struct gradcmp_tally *tally,
                    struct gradcmp_tally *root);
+/* Add the root of a larger subtree in place of its units, such as a node that waits in another fold
+ * of the same tree. */
+bool gcmp_fold_add_node(struct gcmp_fold *fold, const struct gcmp_fold_node *subtree,
+                        struct gradcmp_tally *root);
 void gcmp_fold_free(struct gcmp_fold *fold);
 
 #endif

@@ -31,6 +31,7 @@ struct gcmp_records {
     pthread_cond_t changed;
     struct gcmp_record **by_source; /* NULL: not looked at */
     struct source_use *uses;        /* by source */
+    struct gcmp_record_span *spans; /* by source; NULL: there are no ranks */
     struct gcmp_record *newest, *oldest;
     uint64_t decoded_bytes;
 };
@@ -86,6 +87,7 @@ void gcmp_records_free(struct gcmp_records *records) {
     }
     free(records->by_source);
     free(records->uses);
+    free(records->spans);
     pthread_cond_destroy(&records->changed);
     pthread_mutex_destroy(&records->lock);
     free(records);
@@ -460,21 +462,70 @@ static enum gradcmp_status check_again(const struct gcmp_record *record,
     return compare_crc32(record, crc32, error);
 }
 
+bool gcmp_record_part(const struct gcmp_record *record, struct gcmp_record_part *part) {
+    memset(part, 0, sizeof *part);
+    if (record->state != GCMP_RECORD_READY || record->crc32 == 0) {
+        return false;
+    }
+    part->length_bytes = record->length_bytes;
+    part->used_bytes = atomic_load(&record->used_bytes);
+    part->checked_bytes = atomic_load(&record->checked_bytes);
+    part->crc32 = record->crc32;
+    part->checked_crc32 = atomic_load(&record->checked_crc32);
+    return true;
+}
+
 /* What was noted may overlap and still be as many bytes as the record has, so that only equality
  * is final. */
+enum gcmp_record_judgement gcmp_records_judge(const struct gcmp_records *records,
+                                              const struct gcmp_record_part *whole) {
+    if (whole->checked_bytes == whole->length_bytes && whole->checked_crc32 == whole->crc32) {
+        return GCMP_RECORD_GOOD;
+    }
+    return records->verify > 0 || whole->used_bytes >= whole->length_bytes ? GCMP_RECORD_DOUBTED
+                                                                           : GCMP_RECORD_UNSEEN;
+}
+
 enum gradcmp_status gcmp_record_check(const struct gcmp_record *record,
                                       struct gradcmp_error *error) {
-    if (record->state != GCMP_RECORD_READY || record->crc32 == 0) {
-        return GRADCMP_OK;
+    struct gcmp_record_part part;
+    return gcmp_record_part(record, &part) &&
+                   gcmp_records_judge(record->table, &part) == GCMP_RECORD_DOUBTED
+               ? check_again(record, error)
+               : GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_records_check_again(struct gcmp_records *records, uint32_t source,
+                                             struct gradcmp_error *error) {
+    struct gcmp_record *record;
+    GCMP_TRY(gcmp_records_hold(records, source, &record, error));
+    enum gradcmp_status status = check_again(record, error);
+    gcmp_record_release(record);
+    return status;
+}
+
+bool gcmp_records_note_ranks(struct gcmp_records *records, uint32_t source,
+                             const struct gcmp_record_span *span) {
+    if (records->spans == NULL) {
+        records->spans = calloc(records->catalogue->source_count + 1, sizeof *records->spans);
+        for (size_t i = 0; records->spans != NULL && i < records->catalogue->source_count; i++) {
+            records->spans[i].lowest = UINT32_MAX;
+        }
     }
-    if (atomic_load(&record->checked_bytes) == record->length_bytes &&
-        atomic_load(&record->checked_crc32) == record->crc32) {
-        return GRADCMP_OK;
+    if (records->spans != NULL && source < records->catalogue->source_count) {
+        struct gcmp_record_span *noted = &records->spans[source];
+        noted->lowest = span->lowest < noted->lowest ? span->lowest : noted->lowest;
+        noted->highest = span->highest > noted->highest ? span->highest : noted->highest;
+        noted->last_job = span->last_job;
     }
-    if (record->table->verify > 0 || atomic_load(&record->used_bytes) >= record->length_bytes) {
-        return check_again(record, error);
-    }
-    return GRADCMP_OK;
+    return records->spans != NULL;
+}
+
+const struct gcmp_record_span *gcmp_records_span(const struct gcmp_records *records,
+                                                 uint32_t source) {
+    bool is_noted = records->spans != NULL && source < records->catalogue->source_count &&
+                    records->spans[source].lowest != UINT32_MAX;
+    return is_noted ? &records->spans[source] : NULL;
 }
 
 bool gcmp_records_end_use(struct gcmp_records *records, uint32_t source,

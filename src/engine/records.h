@@ -116,6 +116,41 @@ bool gcmp_records_end_use(struct gcmp_records *records, uint32_t source,
 GRADCMP_MUST_USE enum gradcmp_status gcmp_record_check(const struct gcmp_record *record,
                                                        struct gradcmp_error *error);
 
+/* --- records that several ranks read --- */
+
+/* Which ranks use a source, and the last job that does, on any of them. */
+struct gcmp_record_span {
+    uint32_t lowest, highest;
+    size_t last_job;
+};
+
+/* Take note that ranks lowest to highest use a source in job `job`; jobs rise. False without
+ * memory. */
+bool gcmp_records_note_ranks(struct gcmp_records *records, uint32_t source,
+                             const struct gcmp_record_span *span);
+/* Who uses a source; NULL where nothing was noted of it. */
+const struct gcmp_record_span *gcmp_records_span(const struct gcmp_records *records,
+                                                 uint32_t source);
+
+/* What one rank knows of a record's checksum. */
+struct gcmp_record_part {
+    uint64_t length_bytes, used_bytes, checked_bytes;
+    uint32_t crc32, checked_crc32;
+};
+
+/* True where a record has a checksum; *part is then what is known here. */
+bool gcmp_record_part(const struct gcmp_record *record, struct gcmp_record_part *part);
+
+enum gcmp_record_judgement { GCMP_RECORD_GOOD, GCMP_RECORD_UNSEEN, GCMP_RECORD_DOUBTED };
+/* Judge by the parts of all ranks put together, as gcmp_record_check does by what is known here:
+ * GOOD, or not read whole (UNSEEN), or to be read once more (DOUBTED). */
+enum gcmp_record_judgement gcmp_records_judge(const struct gcmp_records *records,
+                                              const struct gcmp_record_part *whole);
+/* Read a record once more for its checksum. Status as gcmp_record_check. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_records_check_again(struct gcmp_records *records,
+                                                              uint32_t source,
+                                                              struct gradcmp_error *error);
+
 /* NULL is allowed. */
 void gcmp_record_free(struct gcmp_record *record);
 

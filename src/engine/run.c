@@ -65,6 +65,37 @@ static void announce(void *user, uint32_t source) {
     gcmp_records_announce(use->records, source, use->job);
 }
 
+/* A use of sources by ranks. */
+struct ranks_use {
+    struct gcmp_records *records;
+    struct gcmp_record_span span;
+    bool out_of_memory;
+};
+
+static void note_ranks(void *user, uint32_t source) {
+    struct ranks_use *use = user;
+    use->out_of_memory =
+        !gcmp_records_note_ranks(use->records, source, &use->span) || use->out_of_memory;
+}
+
+/* Take note of the ranks that a side is dealt to. */
+static enum gradcmp_status note_side(const struct gcmp_run *run, size_t job,
+                                     const struct gcmp_side *at, struct gradcmp_error *error) {
+    uint64_t elems = run->jobs[job].elems;
+    if (run->ranks == NULL || elems == 0) {
+        return GRADCMP_OK;
+    }
+    struct ranks_use use = {.records = gcmp_run_records(run, at->catalogue)};
+    use.span.lowest = gcmp_deal_rank(&run->deal, (struct gcmp_place){job, 0});
+    use.span.highest = gcmp_deal_rank(&run->deal, (struct gcmp_place){job, elems - 1});
+    use.span.last_job = job;
+    gcmp_side_each_source(at, elems, note_ranks, &use);
+    if (use.out_of_memory) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
 /* The same run of the former parameter; parameter NULL where there is none. A copy that the former
  * lacks is its first. */
 static struct gcmp_side former_side(const struct gcmp_side *side) {
@@ -91,10 +122,24 @@ static enum gradcmp_status prepare_side(struct gcmp_run *run, size_t job,
     if (gcmp_run_records(run, at->catalogue) == NULL) {
         GCMP_TRY(add_table(run, at->catalogue, verify, error));
     }
-    struct use use = {run, gcmp_run_records(run, at->catalogue), job, at};
-    gcmp_side_each_source(at, elems, announce, &use);
-    run->bytes_total += elems * gcmp_dtype_bytes((enum gradcmp_dtype)at->parameter->dtype);
-    return GRADCMP_OK;
+    struct gcmp_stretch share = gcmp_deal_share(&run->deal, job, elems);
+    if (share.first < share.end) {
+        struct use use = {run, gcmp_run_records(run, at->catalogue), job, at};
+        gcmp_side_each_source(at, elems, announce, &use);
+        run->bytes_total +=
+            (share.end - share.first) * gcmp_dtype_bytes((enum gradcmp_dtype)at->parameter->dtype);
+    }
+    return note_side(run, job, at, error);
+}
+
+/* Deal the jobs; what is received in order stays on one rank. */
+static enum gradcmp_status deal(struct gcmp_run *run, struct gradcmp_error *error) {
+    for (size_t i = 0; i < run->job_count; i++) {
+        if (gcmp_job_has_turns(&run->jobs[i]) || run->jobs[i].face != NULL) {
+            GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "job %zu cannot be dealt over ranks", i);
+        }
+    }
+    return gcmp_deal_make(&run->deal, run->ranks, run->jobs, run->job_count, error);
 }
 
 enum gradcmp_status gcmp_run_make(struct gcmp_run *run, const struct gcmp_engine_options *options,
@@ -104,8 +149,12 @@ enum gradcmp_status gcmp_run_make(struct gcmp_run *run, const struct gcmp_engine
     run->kernel = gcmp_kernel_choose();
     run->progress = options->progress;
     run->progress_user = options->progress_user;
+    run->verify = options->verify;
     if (!gcmp_faults_make(&run->faults, owner_count)) {
         GCMP_FAIL_MEMORY(error);
+    }
+    if (run->ranks != NULL) {
+        GCMP_TRY(deal(run, error));
     }
     for (size_t i = 0; i < run->job_count; i++) {
         struct gcmp_job *job = &run->jobs[i];
@@ -154,6 +203,8 @@ void gcmp_run_free(struct gcmp_run *run) {
     free(run->tables);
     free(run->catalogues);
     gcmp_faults_free(&run->faults);
+    gcmp_share_free(&run->share);
+    gcmp_deal_free(&run->deal);
     pthread_cond_destroy(&run->changed);
     pthread_mutex_destroy(&run->lock);
 }
@@ -166,6 +217,11 @@ enum gradcmp_dtype gcmp_job_dtype(const struct gcmp_job *job, size_t side) {
 
 unsigned gcmp_job_elem_bytes(const struct gcmp_job *job, size_t side) {
     return gcmp_dtype_bytes(gcmp_job_dtype(job, side));
+}
+
+/* Units up to an element. */
+static uint64_t units_to(uint64_t end, uint64_t unit_elems) {
+    return end / unit_elems + (end % unit_elems != 0);
 }
 
 /* Choose how many elements a unit has: 2^k blocks. This changes no result. */
@@ -188,9 +244,15 @@ static void size_units(const struct gcmp_run *run, struct gcmp_task *task) {
     while (elems * widest > run->buffer_bytes) {
         elems /= 2; /* only types over 64 bits, which are not tallied */
     }
+    if (run->ranks != NULL && elems > run->deal.chunk_elems) {
+        elems = run->deal.chunk_elems;
+    }
+    struct gcmp_stretch share = gcmp_deal_share(&run->deal, task->index, task->job->elems);
     task->unit_elems = elems;
-    task->unit_count = task->job->elems / elems + (task->job->elems % elems != 0);
-    task->units_left = task->unit_count;
+    task->unit_count = units_to(task->job->elems, elems);
+    task->first_unit = share.first / elems; /* shares begin and end with units */
+    task->end_unit = units_to(share.end, elems);
+    task->units_left = task->end_unit - task->first_unit;
 }
 
 /* A side that contradicts itself is its owner's fault, from the job's first element on. */
@@ -271,12 +333,14 @@ static bool advance(struct gcmp_run *run) {
             return false;
         }
         size_t index = run->next_job++;
-        if (run->jobs[index].elems == 0) {
+        struct gcmp_stretch share = gcmp_deal_share(&run->deal, index, run->jobs[index].elems);
+        if (share.first == share.end) {
             continue;
         }
         run->front = begin_task(run, index);
-        run->next_unit = 0;
-        if (run->front == NULL) {
+        if (run->front != NULL) {
+            run->next_unit = run->front->first_unit;
+        } else {
             struct gradcmp_error error;
             gcmp_error_set(&error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory");
             stop_locked(run, &error);
@@ -318,7 +382,7 @@ bool gcmp_run_take(struct gcmp_run *run, struct gcmp_unit *unit) {
     size_t hint_first = 0;
     pthread_mutex_lock(&run->lock);
     /* Without the baseline nothing can be concluded: what follows its first fault is not needed. */
-    bool taken = !run->stop &&
+    bool taken = !run->stop && !run->is_superseded &&
                  !gcmp_faults_block(&run->faults, 0, (struct gcmp_place){SIZE_MAX, UINT64_MAX}) &&
                  advance(run);
     if (taken) {
@@ -329,7 +393,7 @@ bool gcmp_run_take(struct gcmp_run *run, struct gcmp_unit *unit) {
         uint64_t left = task->job->elems - unit->first;
         unit->elems = left < task->unit_elems ? left : task->unit_elems;
         unit->ticket = gcmp_job_has_turns(task->job) ? run->next_ticket++ : 0;
-        if (run->next_unit == task->unit_count) {
+        if (run->next_unit == task->end_unit) {
             run->front = NULL;
         }
     }
@@ -387,6 +451,38 @@ bool gcmp_run_reads_block(struct gcmp_run *run) {
     return said;
 }
 
+static size_t table_index(const struct gcmp_run *run, const struct gcmp_records *records) {
+    size_t i = 0;
+    while (run->tables[i] != records) {
+        i++;
+    }
+    return i;
+}
+
+static void stop_without_memory(struct gcmp_run *run) {
+    struct gradcmp_error error;
+    gcmp_error_set(&error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory");
+    gcmp_run_stop(run, &error);
+}
+
+/* True where other ranks use a source too. */
+static bool is_shared(const struct gcmp_records *records, uint32_t source) {
+    const struct gcmp_record_span *span = gcmp_records_span(records, source);
+    return span != NULL && span->lowest != span->highest;
+}
+
+/* Keep what is known of a record that other ranks read too. */
+static void keep_part(const struct use *use, uint32_t source, const struct gcmp_record *record) {
+    struct gcmp_share_part part;
+    memset(&part, 0, sizeof part);
+    part.table = (uint32_t)table_index(use->run, use->records);
+    part.source = source;
+    part.owner = use->side->owner;
+    if (gcmp_record_part(record, &part.part) && !gcmp_share_keep_part(use->run, &part)) {
+        stop_without_memory(use->run);
+    }
+}
+
 /* End a use; a record that is not used any more is checked, in the name of the last job that was to
  * use it, whichever ends last. */
 static void end_use(void *user, uint32_t source) {
@@ -397,7 +493,14 @@ static void end_use(void *user, uint32_t source) {
     if (!gcmp_records_end_use(use->records, source, &record, &last_job) || record == NULL) {
         return;
     }
-    struct gcmp_fault fault = {.place = {last_job, run->jobs[last_job].elems}, .side = SIZE_MAX};
+    if (is_shared(use->records, source)) {
+        keep_part(use, source, record);
+        gcmp_record_free(record);
+        return;
+    }
+    struct gcmp_fault fault = {.place = {last_job, run->jobs[last_job].elems},
+                               .tie = gcmp_run_tie(table_index(run, use->records), source),
+                               .side = SIZE_MAX};
     if (!gcmp_faults_block(&run->faults, use->side->owner, fault.place)) {
         enum gradcmp_status status = gcmp_record_check(record, &fault.error);
         if (status == GRADCMP_ERROR_MEMORY) {
@@ -421,6 +524,10 @@ static void end_task(struct gcmp_run *run, struct gcmp_task *task) {
         if (task->formers[side].side.parameter != NULL) {
             end_uses(run, task, &task->formers[side].side);
         }
+    }
+    bool is_whole = task->end_unit - task->first_unit == task->unit_count;
+    if (!is_whole && !gcmp_share_keep_task(run, task)) {
+        stop_without_memory(run);
     }
     pthread_mutex_lock(&run->lock);
     *task->link = task->next;

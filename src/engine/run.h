@@ -3,10 +3,12 @@
 #ifndef GCMP_ENGINE_RUN_H
 #define GCMP_ENGINE_RUN_H
 
+#include "engine/deal.h"
 #include "engine/engine.h"
 #include "engine/faults.h"
 #include "engine/fold.h"
 #include "engine/gather.h"
+#include "engine/share.h"
 #include "kernels/kernels.h"
 
 /* A side of a job whose parameter has a former one, looked at once. */
@@ -25,7 +27,8 @@ struct gcmp_task {
     struct gcmp_former_plan *formers; /* side_count */
     struct gcmp_fold *folds;          /* by tally */
     uint64_t unit_elems, unit_count;
-    uint64_t units_left; /* guarded by lock, as the folds */
+    uint64_t first_unit, end_unit; /* of this rank's share */
+    uint64_t units_left;           /* guarded by lock, as the folds */
     pthread_mutex_t lock;
 };
 
@@ -58,6 +61,10 @@ struct gcmp_run {
     gradcmp_progress_fn progress;
     void *progress_user;
     uint64_t bytes_total;
+    struct gradcmp_ranks *ranks; /* of the options */
+    struct gcmp_deal deal;
+    struct gcmp_share share; /* what is found for the other ranks */
+    int verify;
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
@@ -73,6 +80,8 @@ struct gcmp_run {
     bool reads_block;  /* a thread waited for much of its last reads */
     bool stop;
     struct gradcmp_error fatal; /* with stop */
+    bool is_superseded;         /* nothing that is still to come is needed */
+    bool has_told_baseline;     /* of the calling thread: ranks above were told of a fault */
 };
 
 /* Prepare a run: tables of records, uses of sources, room for faults. gcmp_run_free in either case.
@@ -85,6 +94,11 @@ void gcmp_run_free(struct gcmp_run *run);
 /* The table of a catalogue's records. */
 struct gcmp_records *gcmp_run_records(const struct gcmp_run *run,
                                       const struct gradcmp_catalogue *catalogue);
+
+/* Orders faults of records: those of one place come in the order of tables and sources. */
+static inline uint64_t gcmp_run_tie(size_t table, uint32_t source) {
+    return ((uint64_t)table << 32 | source) + 1;
+}
 
 /* A side of a job: 0 is a, 1 + i is b[i]. */
 static inline const struct gcmp_side *gcmp_job_side(const struct gcmp_job *job, size_t side) {
