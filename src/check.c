@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "checkpoint.h"
 #include "engine/engine.h"
+#include "ranks.h"
 
 enum { MAX_LOST = 64 };
 
@@ -507,6 +508,7 @@ static enum gradcmp_status check_open(const struct finding_sink *sink,
     struct check_plan plan = {.checkpoint = checkpoint};
     struct gradcmp_error side_error = {0};
     struct gcmp_engine_options engine = gcmp_engine_options_of(options);
+    engine.ranks = options->ranks;
     enum gradcmp_status status;
     GCMP_TRY_OUT(make_plan(&plan, sink->arena, error));
     GCMP_TRY_OUT(gcmp_engine_run(plan.jobs, plan.count, &engine, &side_error, 1, error));
@@ -518,6 +520,20 @@ static enum gradcmp_status check_open(const struct finding_sink *sink,
 out:
     plan_free(&plan);
     return status;
+}
+
+/* Have all ranks look at the same. */
+static enum gradcmp_status agree(const struct gradcmp_checked *checked,
+                                 const struct gradcmp_options *options, enum gradcmp_status opened,
+                                 struct gradcmp_error *error) {
+    struct gcmp_view view;
+    gcmp_view_begin(&view);
+    if (opened == GRADCMP_OK) {
+        gcmp_view_add(&view, checked->catalogue);
+    } else {
+        gcmp_view_add_error(&view, &checked->error);
+    }
+    return gcmp_view_agree(&view, options, error);
 }
 
 /* Look at one checkpoint. What it is to blame for goes into checked->error; memory and cancelling
@@ -534,6 +550,9 @@ static enum gradcmp_status check_one(const struct finding_sink *sink, struct kep
         checked->path = checkpoint->path;
         checked->catalogue = &checkpoint->catalogue;
         status = gcmp_checkpoint_take_map(checkpoint, options, &checked->error);
+    }
+    if (options->ranks != NULL && status != GRADCMP_ERROR_MEMORY) {
+        GCMP_TRY(agree(checked, options, status, error));
     }
     if (status == GRADCMP_OK) {
         status = check_open(sink, checkpoint, options, &checked->error);
@@ -593,7 +612,7 @@ enum gradcmp_status gradcmp_check(const char *const *paths, size_t path_count,
     if (path_count == 0) {
         GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "no checkpoint to check");
     }
-    struct gradcmp_options defaults = GRADCMP_OPTIONS_INIT;
+    struct gradcmp_options complete = gcmp_options_complete(options);
     struct gradcmp_error own = {0};
     struct gradcmp_findings *findings;
     GCMP_TRY(new_findings(path_count, &findings, error));
@@ -601,11 +620,10 @@ enum gradcmp_status gradcmp_check(const char *const *paths, size_t path_count,
         struct gradcmp_checked *checked = &findings->checked[findings->checked_count++];
         checked->path = gcmp_arena_dup(findings->arena, paths[i]);
         struct finding_sink sink = {findings->arena, checked};
-        enum gradcmp_status status =
-            checked->path == NULL
-                ? gcmp_error_set(&own, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
-                                 "out of memory")
-                : check_one(&sink, findings->owned, options == NULL ? &defaults : options, &own);
+        enum gradcmp_status status = checked->path == NULL
+                                         ? gcmp_error_set(&own, GRADCMP_ERROR_MEMORY, NULL,
+                                                          GRADCMP_NO_OFFSET, "out of memory")
+                                         : check_one(&sink, findings->owned, &complete, &own);
         if (status != GRADCMP_OK) {
             if (error != NULL) {
                 *error = own;

@@ -16,6 +16,7 @@
 #include "formats/quantised.h"
 #include "numbering.h"
 #include "previous.h"
+#include "ranks.h"
 #include "waves.h"
 
 enum { MORE_KEPT = 4 };
@@ -480,10 +481,33 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
     return status;
 }
 
+/* Have all ranks look at the same. */
+static enum gradcmp_status agree(struct gcmp_comparison *comparison, struct gradcmp_error *error) {
+    struct gradcmp_report *report = comparison->report;
+    struct gcmp_view view;
+    if (report->options.ranks == NULL) {
+        return GRADCMP_OK;
+    }
+    gcmp_view_begin(&view);
+    gcmp_view_add(&view, report->baseline);
+    for (size_t i = 0; i < report->pair_count; i++) {
+        const struct gradcmp_pair_report *pair = &report->pairs[i];
+        if (gcmp_pair_is_open(pair)) {
+            gcmp_view_add(&view, pair->catalogue);
+        } else {
+            gcmp_view_add_error(&view, &pair->error);
+        }
+    }
+    return gcmp_view_agree(&view, &report->options, error);
+}
+
 /* Measure and judge what is open, and look for causes. */
 static enum gradcmp_status judge(struct gcmp_comparison *comparison, struct gradcmp_error *error) {
     struct gradcmp_report *report = comparison->report;
     GCMP_TRY(gcmp_measure(comparison, error));
+    if (gcmp_is_helper(comparison->options)) {
+        return GRADCMP_OK; /* rank 0 judges, and looks for causes */
+    }
     GCMP_TRY(gcmp_apply_betas(comparison, error));
     for (size_t i = 0; i < report->pair_count; i++) {
         if (gcmp_pair_is_open(&report->pairs[i])) {
@@ -508,6 +532,7 @@ static enum gradcmp_status run(struct gcmp_comparison *comparison, const char *b
     }
     GCMP_TRY(gcmp_fit_load(report, error));
     GCMP_TRY(prepare(comparison, baseline, candidates, error));
+    GCMP_TRY(agree(comparison, error));
     return gcmp_waves_run(comparison, judge, error);
 }
 

@@ -314,6 +314,7 @@ static enum gradcmp_status run_plan(struct gcmp_comparison *comparison, struct p
                                     struct gradcmp_error *error) {
     const struct gradcmp_options *options = comparison->options;
     struct gcmp_engine_options engine = gcmp_engine_options_of(options);
+    engine.ranks = options->ranks;
     struct gradcmp_report *report = comparison->report;
     GCMP_TRY(run_engine(comparison, plan, &engine, error));
     for (size_t p = 0; p < report->pair_count; p++) {

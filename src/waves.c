@@ -16,6 +16,9 @@ enum gradcmp_status gcmp_waves_begin(struct gcmp_comparison *comparison, struct 
         GCMP_FAIL(error, GRADCMP_ERROR_USAGE,
                   "--resume cannot go with --previous-a and --previous-b");
     }
+    if (resume != NULL && comparison->options->ranks != NULL) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "--resume cannot be shared by several processes");
+    }
     struct gcmp_waves *waves = gcmp_arena_alloc(arena, 1, sizeof *waves);
     if (waves == NULL) {
         GCMP_FAIL_MEMORY(error);

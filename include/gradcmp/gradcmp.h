@@ -140,6 +140,9 @@ enum gradcmp_reads {
     GRADCMP_READS_THREADS = 2 /* by more threads */
 };
 
+/* The processes that a launcher (mpirun, srun) started together, or NULL; see the end. */
+struct gradcmp_ranks;
+
 /* How judgement and reading are to be done. Start from GRADCMP_OPTIONS_INIT. */
 struct gradcmp_options {
     size_t struct_size;       /* sizeof(struct gradcmp_options) of the caller */
@@ -176,12 +179,15 @@ struct gradcmp_options {
     int allow_routing; /* nonzero: what a flipped choice of experts explains does not fail a pair */
     enum gradcmp_reads reads;
     int direct; /* nonzero: read past the page cache (O_DIRECT) where the file system allows it */
+    struct gradcmp_ranks *ranks; /* that share the work of gradcmp_compare, gradcmp_check,
+                                    gradcmp_fit_make and gradcmp_sweep_run: each makes the same
+                                    calls, and rank 0 alone has a whole result. NULL: none */
 };
 #define GRADCMP_OPTIONS_INIT                                                                       \
     {                                                                                              \
         sizeof(struct gradcmp_options), NULL, NULL, NULL, GRADCMP_DTYPE_NONE, 0.0, 0.0, 0.0, 0, 0, \
             -1, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, NULL, NULL, GRADCMP_DEVICE_AUTO, 0,      \
-            NULL, NULL, NULL, 0, 0, GRADCMP_READS_AUTO, 0                                          \
+            NULL, NULL, NULL, 0, 0, GRADCMP_READS_AUTO, 0, NULL                                    \
     }
 
 struct gradcmp_checkpoint;
@@ -742,6 +748,44 @@ struct gradcmp_sandbox_options {
  * up part of its rights. USAGE when called again; IO; MEMORY. `sandbox` may be NULL. */
 GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_sandbox_enter(const struct gradcmp_sandbox_options *sandbox, struct gradcmp_error *error);
+
+/* --- several processes --- */
+
+/* Tell whether a launcher started this process together with others, by what it put into the
+ * environment (Open MPI, PMI, PMIx, SLURM). Nonzero: *index is this process' rank, counted from 0,
+ * and *count how many there are, 0 where that is not said. Zero also where there is just one. */
+GRADCMP_API int gradcmp_ranks_launched(unsigned *index, unsigned *count);
+
+/* Join the other processes, through the MPI plug-in that lies beside the library. *out is NULL
+ * where there are none, and after a failure; else the caller parts from them with
+ * gradcmp_ranks_leave, as the last thing that it does. All processes must call it, once, and all
+ * that follows from one thread. DEVICE where there is no plug-in or MPI fails, USAGE where a
+ * process is of another version. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status gradcmp_ranks_join(struct gradcmp_ranks **out,
+                                                                    struct gradcmp_error *error);
+
+/* Return which process this is and how many there are; 0 and 1 with NULL. Rank 0 is the one that
+ * reports. */
+GRADCMP_API unsigned gradcmp_ranks_index(const struct gradcmp_ranks *ranks);
+GRADCMP_API unsigned gradcmp_ranks_count(const struct gradcmp_ranks *ranks);
+
+/* What a process leaves with. Zero-initialise it and set struct_size. Exit statuses are 0 and 1
+ * after a result, 2 after a failure, 128 plus the signal after an interrupt. */
+struct gradcmp_farewell {
+    size_t struct_size;
+    int exit_status; /* on return, of rank 0: what all of them come to */
+    char text[512]; /* why it failed, one line. On return, of rank 0: what it has to say for another
+                       process; "" where there is nothing */
+    gradcmp_progress_fn progress; /* called while waiting; nonzero: interrupted. May be NULL */
+    void *progress_user;
+};
+
+/* Wait for all other processes to leave, asleep, and part from them; `ranks` is freed. A process
+ * that leaves with a failure makes the others end. Fails where one of them is gone for good or
+ * waiting was interrupted; the process should then end without another word. */
+GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
+gradcmp_ranks_leave(struct gradcmp_ranks *ranks, struct gradcmp_farewell *farewell,
+                    struct gradcmp_error *error);
 
 #ifdef __cplusplus
 }
