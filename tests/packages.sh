@@ -52,6 +52,12 @@ need_build_packages() {
     need_library hdf5 libhdf5-dev
 }
 
+# What the plug-in for several processes takes, and running them.
+need_mpi_packages() {
+    need_command mpicc libopenmpi-dev
+    need_command mpirun openmpi-bin
+}
+
 # install_missing: what the need_ functions found missing.
 install_missing() {
     if [ -n "$missing" ]; then

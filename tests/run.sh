@@ -14,6 +14,7 @@ need_command c++ g++
 need_command readelf binutils
 need_command python3 python3
 need_library cmocka libcmocka-dev
+need_mpi_packages
 install_missing
 
 # A build folder of a checkout that was moved or copied is of no use to CMake.

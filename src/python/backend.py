@@ -51,7 +51,7 @@ def build(folder):
     # RPATH, not RUNPATH: it holds for what the copied libraries need in turn.
     flags = "-Wl,--disable-new-dtags"
     run("cmake", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", "-DGRADCMP_BUILD_TESTS=OFF",
-        "-DGRADCMP_CUDA=OFF", "-DGRADCMP_HDF5_STATIC=ON", f"-DCMAKE_INSTALL_RPATH={rpath}",
+        "-DGRADCMP_CUDA=OFF", "-DGRADCMP_MPI=OFF", "-DGRADCMP_HDF5_STATIC=ON", f"-DCMAKE_INSTALL_RPATH={rpath}",
         f"-DCMAKE_SHARED_LINKER_FLAGS={flags}", f"-DCMAKE_EXE_LINKER_FLAGS={flags}",
         "-DCMAKE_INSTALL_LIBDIR=lib", *os.environ.get("GRADCMP_CMAKE_ARGS", "").split())
     run("cmake", "--build", folder, "-j", len(os.sched_getaffinity(0)))

@@ -22,6 +22,7 @@ gpu                  gpu/ base/ gradcmp/ kernels/lane
 src/lint             lint/ report/ base/ gradcmp/
 src/metrics          metrics/ report/ base/ gradcmp/
 src/cli              cli/ gradcmp/gradcmp.h
+src/mpi              base/ gradcmp/
 src/h5helper         h5helper/ formats/hdf5_wire base/ gradcmp/
 '
 
