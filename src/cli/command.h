@@ -2,6 +2,8 @@
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
+#include <stdbool.h>
+
 #include "cli/settings.h"
 
 /* One bit a command, for the option table. */
@@ -31,6 +33,7 @@ struct cli_command {
     const char *about;                               /* lines below it */
     const char *example;                             /* lines at the end of --help */
     int (*run)(const struct cli_settings *settings); /* returns the exit status */
+    bool is_shared; /* ranks share its work; else rank 0 does it alone */
 };
 
 /* All commands, ended by one without a name. The first is the one that runs when none is named. */

@@ -98,8 +98,10 @@ static int end_interrupted(const struct gradcmp_report *report,
                            const struct cli_settings *settings) {
     int signal_number = cli_interrupt_signal();
     size_t finished = report == NULL ? 0 : gradcmp_report_candidate_count(report);
-    cli_complain("interrupted; %zu of %zu candidates finished", finished,
-                 settings->operand_count - 1);
+    char more[80];
+    snprintf(more, sizeof more, "; %zu of %zu candidates finished", finished,
+             settings->operand_count - 1);
+    cli_interrupt_complain(more);
     if (finished > 0) {
         write_reports(report, settings, CLI_EXIT_TROUBLE);
     }

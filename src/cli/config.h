@@ -9,7 +9,8 @@ struct cli_arguments {
     int argc;
     char **argv; /* ended by NULL; its first `owned` are malloced */
     int owned;
-    bool is_configured; /* a file has been read */
+    bool is_configured;          /* a file has been read */
+    struct gradcmp_ranks *ranks; /* that share the work; NULL: none */
 };
 
 /* Read the file and make arguments of it that cli_parse takes, with argv behind them, so that the

@@ -131,6 +131,11 @@ static bool give_up_rights(struct cli_settings *settings) {
         cli_complain("--sandbox and --device cuda: a GPU takes more rights than a sandbox leaves");
         return false;
     }
+    if (settings->options.ranks != NULL) {
+        cli_complain(
+            "--sandbox with several processes: MPI takes more rights than a sandbox leaves");
+        return false;
+    }
     settings->options.device = GRADCMP_DEVICE_CPU;
     fflush(NULL);
     const char *beside = read_beside(settings);

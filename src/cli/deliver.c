@@ -93,7 +93,15 @@ static bool check_apart(const struct cli_settings *settings, size_t kind) {
     return true;
 }
 
+/* One process of several reports. */
+static bool is_told_elsewhere(const struct cli_settings *settings) {
+    return gradcmp_ranks_index(settings->options.ranks) > 0;
+}
+
 bool cli_deliver_check(const struct cli_settings *settings) {
+    if (is_told_elsewhere(settings)) {
+        return true;
+    }
     for (size_t i = 0; i < KIND_COUNT; i++) {
         const char *path = path_of(settings, i);
         if (path != NULL && is_hdf5(i) && goes_to_stdout(path)) {
@@ -114,7 +122,7 @@ int cli_conclude(enum gradcmp_status status, bool output_failed,
         return CLI_EXIT_CONSISTENT;
     }
     if (status == GRADCMP_ERROR_CANCELLED) {
-        cli_complain("interrupted");
+        cli_interrupt_complain("");
         return 128 + cli_interrupt_signal();
     }
     cli_complain_error(error);
@@ -201,6 +209,9 @@ static int deliver_annotations(const struct cli_document *document,
 int cli_deliver(const struct cli_document *document, const struct cli_settings *settings,
                 int status) {
     int worst = status;
+    if (is_told_elsewhere(settings)) {
+        return CLI_EXIT_CONSISTENT;
+    }
     for (size_t i = 0; i < KIND_COUNT; i++) {
         const char *path = path_of(settings, i);
         struct job job = {document, settings, i};

@@ -2,10 +2,14 @@
 #include "cli/interrupt.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "cli/message.h"
+
 static volatile sig_atomic_t caught;
+static bool is_left_untold;
 
 static void remember(int signal_number) {
     caught = signal_number;
@@ -36,4 +40,14 @@ void cli_interrupt_not_by_writes(void) {
 
 int cli_interrupt_signal(void) {
     return (int)caught;
+}
+
+void cli_interrupt_complain(const char *more) {
+    if (!is_left_untold) {
+        cli_complain("interrupted%s", more);
+    }
+}
+
+void cli_interrupt_leave_untold(void) {
+    is_left_untold = true;
 }

@@ -11,4 +11,9 @@ void cli_interrupt_not_by_writes(void);
 /* Return the signal that came, or 0. */
 int cli_interrupt_signal(void);
 
+/* Say "interrupted", and what `more` adds, unless that is left to be told when all ranks have left.
+ */
+void cli_interrupt_complain(const char *more);
+void cli_interrupt_leave_untold(void);
+
 #endif

@@ -14,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/message.h"
 #include "cli/option.h"
+#include "cli/ranks.h"
 #include "cli/suggest.h"
 
 /* Started with a standard descriptor closed, the first file opened would take its number, and a
@@ -57,6 +58,16 @@ static bool check_first_operand(const struct cli_settings *settings) {
 
 static int run(const struct cli_command *command, struct cli_arguments arguments, bool is_named);
 
+/* What cannot be shared is done by rank 0, while the others wait for it to leave. */
+static int run_on_ranks(const struct cli_command *command, struct cli_settings *settings) {
+    if (!command->is_shared || settings->sweep.resume != NULL) {
+        bool is_helper = gradcmp_ranks_index(settings->options.ranks) > 0;
+        settings->options.ranks = NULL;
+        return is_helper ? CLI_EXIT_CONSISTENT : command->run(settings);
+    }
+    return command->run(settings);
+}
+
 /* Run with the options of a file before those of the command line. */
 static int run_configured(const char *path, const struct cli_command *command,
                           struct cli_arguments arguments, bool is_named) {
@@ -74,6 +85,7 @@ static int run(const struct cli_command *command, struct cli_arguments arguments
                                     .configured = arguments.owned};
     /* Room for all arguments in each: operands, and the three lists. */
     size_t room = (size_t)arguments.argc + 1;
+    settings.options.ranks = arguments.ranks;
     settings.operands = calloc(4 * room, sizeof *settings.operands);
     int status = CLI_EXIT_TROUBLE;
     if (settings.operands != NULL) {
@@ -92,10 +104,18 @@ static int run(const struct cli_command *command, struct cli_arguments arguments
     } else if (settings.config != NULL && !arguments.is_configured) {
         status = run_configured(settings.config, command, arguments, is_named);
     } else if (is_named || check_first_operand(&settings)) {
-        status = cli_contain(&settings) ? command->run(&settings) : CLI_EXIT_TROUBLE;
+        status = cli_contain(&settings) ? run_on_ranks(command, &settings) : CLI_EXIT_TROUBLE;
     }
     free(settings.operands);
     return status;
+}
+
+static int run_named(int argc, char **argv, struct gradcmp_ranks *ranks) {
+    const struct cli_command *command = argc > 1 ? cli_command_find(argv[1]) : NULL;
+    int skipped = command != NULL ? 2 : argc > 0 ? 1 : 0;
+    struct cli_arguments arguments = {
+        .argc = argc - skipped, .argv = argv + skipped, .ranks = ranks};
+    return run(command != NULL ? command : cli_commands, arguments, command != NULL);
 }
 
 int main(int argc, char **argv) {
@@ -107,8 +127,5 @@ int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "--generate") == 0) { /* for the build; see generate.h */
         return cli_generate(argv[2]);
     }
-    const struct cli_command *command = argc > 1 ? cli_command_find(argv[1]) : NULL;
-    int skipped = command != NULL ? 2 : argc > 0 ? 1 : 0;
-    struct cli_arguments arguments = {.argc = argc - skipped, .argv = argv + skipped};
-    return run(command != NULL ? command : cli_commands, arguments, command != NULL);
+    return cli_ranks_run(argc, argv, run_named);
 }

@@ -20,6 +20,11 @@ static bool is_dumb(void) {
     return term == NULL || term[0] == '\0' || strcmp(term, "dumb") == 0;
 }
 
+/* mpirun gives a process a terminal, and passes on what it prints to wherever that goes. */
+static bool is_terminal(void) {
+    return isatty(STDOUT_FILENO) && getenv("OMPI_COMM_WORLD_RANK") == NULL;
+}
+
 /* Conventions of no-color.org and bixense.com/clicolors. */
 bool cli_terminal_color(enum cli_color wanted) {
     if (wanted != CLI_COLOR_AUTO) {
@@ -31,7 +36,7 @@ bool cli_terminal_color(enum cli_color wanted) {
     if (is_set("CLICOLOR_FORCE", "0")) {
         return true;
     }
-    return isatty(STDOUT_FILENO) && !is_dumb();
+    return is_terminal() && !is_dumb();
 }
 
 bool cli_terminal_utf8(void) {
@@ -40,7 +45,7 @@ bool cli_terminal_utf8(void) {
 
 unsigned cli_terminal_width(void) {
     struct winsize size;
-    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) {
+    if (!is_terminal() || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) {
         return 0;
     }
     return size.ws_col > MAX_WIDTH ? MAX_WIDTH : size.ws_col;
