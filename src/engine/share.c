@@ -161,7 +161,9 @@ static enum gradcmp_status pack(const struct gcmp_run *run, const struct gcmp_sh
         GCMP_FAIL_MEMORY(error);
     }
     memcpy(parcel->bytes, &counts, sizeof counts);
-    (void)open_parcel(parcel);
+    if (!open_parcel(parcel)) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "a share does not fit its own size");
+    }
     struct share_fault *fault = parcel->faults;
     for (size_t o = 0; o < run->faults.owner_count; o++) {
         if (run->faults.by_owner[o].set) {
