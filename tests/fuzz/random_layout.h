@@ -40,7 +40,11 @@ static inline uint64_t next_random(struct input *input) {
     return input->random;
 }
 
+/* A number below `limit`, which is at least 1. */
 static inline unsigned next_below(struct input *input, unsigned limit) {
+    if (limit == 0) {
+        return 0;
+    }
     if (input->left == 0) {
         return (unsigned)(next_random(input) >> 32) % limit;
     }
