@@ -46,8 +46,8 @@ static bool is_tensor(const struct gcmp_node *node) {
 static enum gradcmp_status read_shape(const struct states *states, const struct gcmp_node *node,
                                       uint64_t shape[GRADCMP_MAX_NDIM], unsigned *ndim,
                                       struct gradcmp_error *error) {
-    struct gradcmp_extent view;
-    struct gcmp_torch_array array;
+    struct gradcmp_extent view = {0};
+    struct gcmp_torch_array array = {0};
     bool is_array = gcmp_torch_array_args(node) != NULL;
     if (is_array) {
         GCMP_TRY(gcmp_torch_array(&states->reader->torch, node, &array, error));

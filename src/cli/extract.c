@@ -47,7 +47,9 @@ static int extract(struct gradcmp_checkpoint *checkpoint, const struct gradcmp_o
     struct cli_file file;
     struct gradcmp_error error = {0};
     bool is_hdf5 = cli_extract_format(settings) == CLI_FORMAT_HDF5;
-    if (!(is_hdf5 ? cli_file_open_readable : cli_file_open)(&file, settings->output)) {
+    bool is_open = is_hdf5 ? cli_file_open_readable(&file, settings->output)
+                           : cli_file_open(&file, settings->output);
+    if (!is_open) {
         return CLI_EXIT_TROUBLE;
     }
     enum gradcmp_status status =
