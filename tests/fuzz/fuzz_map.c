@@ -9,16 +9,11 @@
 #include "base/catalogue.h"
 #include "unshard/unshard.h"
 
+#include "count_slab.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MAX_COUNTED = 4096 };
-
-static void demand(bool holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 static void add_tensor(struct gradcmp_catalogue *catalogue, const char *name, uint64_t rows,
                        uint64_t columns) {
@@ -35,25 +30,6 @@ static void add_tensor(struct gradcmp_catalogue *catalogue, const char *name, ui
     for (size_t i = 0; i < 2; i++) {
         stored->pieces[i].start = gcmp_catalogue_dims(catalogue, ndim, i == 0 ? zeros : middle);
         stored->pieces[i].extent = gcmp_catalogue_dims(catalogue, ndim, halves);
-    }
-}
-
-static void count_slab(const struct gradcmp_parameter *parameter, const struct gradcmp_slab *slab,
-                       unsigned char *seen) {
-    uint64_t index[GRADCMP_MAX_NDIM] = {0};
-    bool more = true;
-    while (more) {
-        uint64_t at = 0;
-        for (unsigned d = 0; d < parameter->ndim; d++) {
-            demand(slab->start[d] + index[d] < parameter->shape[d], "a slab lies inside");
-            at = at * parameter->shape[d] + slab->start[d] + index[d];
-        }
-        demand(seen[at]++ == 0, "an element is held once");
-        more = false;
-        for (unsigned d = parameter->ndim; d-- > 0 && !more;) {
-            more = ++index[d] < slab->extent[d];
-            index[d] = more ? index[d] : 0;
-        }
     }
 }
 

@@ -9,6 +9,8 @@
 #include "base/checked.h"
 #include "unshard/unshard.h"
 
+#include "count_slab.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MAX_TENSORS = 12, MAX_PIECES = 64, MAX_COUNTED = 4096 };
@@ -123,33 +125,6 @@ static bool add_tensor(struct input *input, struct gradcmp_catalogue *catalogue)
         fill_piece(input, catalogue, stored, &stored->pieces[i]);
     }
     return true;
-}
-
-static void demand(bool holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
-
-/* Count the elements of one slab. */
-static void count_slab(const struct gradcmp_parameter *parameter, const struct gradcmp_slab *slab,
-                       unsigned char *seen) {
-    uint64_t index[GRADCMP_MAX_NDIM] = {0};
-    bool more = true;
-    while (more) {
-        uint64_t at = 0;
-        for (unsigned d = 0; d < parameter->ndim; d++) {
-            demand(slab->start[d] + index[d] < parameter->shape[d], "a slab lies inside");
-            at = at * parameter->shape[d] + slab->start[d] + index[d];
-        }
-        demand(seen[at]++ == 0, "a copy holds an element once");
-        more = false;
-        for (unsigned d = parameter->ndim; d-- > 0 && !more;) {
-            more = ++index[d] < slab->extent[d];
-            index[d] = more ? index[d] : 0;
-        }
-    }
 }
 
 static void count_elements(const struct gradcmp_parameter *parameter) {

@@ -7,18 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "demand.h"
 #include "fit_file.h"
 #include "memory_file.h"
 #include "sweep.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(bool holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 /* A failure says what and is one line. */
 static void check_error(enum gradcmp_status status, const struct gradcmp_error *error) {

@@ -15,15 +15,10 @@
 
 #include <zlib.h>
 
+#include "demand.h"
+
 enum { MAX_TENSORS = 5, MAX_NDIM = 3, MAX_DIM = 9, MAX_BOXES = 24, MAX_FILES = 6, PADDING = 4 };
 enum { MAX_ELEMS = MAX_DIM * MAX_DIM * MAX_DIM };
-
-static inline void demand(bool holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 /* --- numbers --- */
 
