@@ -400,6 +400,7 @@ static enum gradcmp_status run_all(struct gcmp_pickle_vm *vm) {
         return gcmp_pickle_fail(vm, GRADCMP_ERROR_LIMIT, "%zu bytes, at most %zu are read",
                                 gcmp_cursor_left(&vm->in), GCMP_PICKLE_MAX_BYTES);
     }
+    gcmp_pickle_start_recent(vm);
     GCMP_TRY(make_constants(vm));
     while (!vm->stopped) {
         GCMP_TRY(run_one(vm));

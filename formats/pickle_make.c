@@ -86,18 +86,25 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
     return hash ^ hash >> 29;
 }
 
-/* The slot of a hash; NULL for inputs that are too small for a cache. */
-static struct gcmp_pickle_recent *find_recent(struct gcmp_pickle_vm *vm, uint64_t hash) {
-    if (vm->recent == NULL && !vm->recent_refused) {
-        size_t limit = (vm->end_bytes - vm->start_bytes) / RECENT_BYTES, slots = 1;
-        while (slots < RECENT_MAX && slots <= limit / 2) {
-            slots *= 2;
-        }
-        vm->recent = limit == 0 ? NULL : calloc(slots, sizeof *vm->recent);
-        vm->recent_mask = slots - 1;
-        vm->recent_refused = vm->recent == NULL; /* it is a saving only */
+void gcmp_pickle_start_recent(struct gcmp_pickle_vm *vm) {
+    size_t limit = (vm->end_bytes - vm->start_bytes) / RECENT_BYTES, slots = 1;
+    while (slots < RECENT_MAX && slots <= limit / 2) {
+        slots *= 2;
     }
+    vm->recent = limit == 0 ? NULL : calloc(slots, sizeof *vm->recent); /* it is a saving only */
+    vm->recent_mask = slots - 1;
+}
+
+/* The slot of a hash; NULL where there is no cache. */
+static struct gcmp_pickle_recent *find_recent(const struct gcmp_pickle_vm *vm, uint64_t hash) {
     return vm->recent == NULL ? NULL : &vm->recent[hash & vm->recent_mask];
+}
+
+/* The node of a slot where it is of that hash and kind; else NULL. */
+static struct gcmp_node *recall(const struct gcmp_pickle_recent *slot, uint64_t hash,
+                                enum gcmp_node_kind kind) {
+    bool agrees = slot != NULL && slot->hash == hash && slot->node != NULL;
+    return agrees && slot->node->kind == kind ? slot->node : NULL;
 }
 
 static struct gcmp_node *keep_recent(struct gcmp_pickle_recent *slot, uint64_t hash,
@@ -125,9 +132,9 @@ struct gcmp_node *gcmp_pickle_new_int(struct gcmp_pickle_vm *vm, int64_t value) 
     }
     uint64_t hash = mix(GCMP_NODE_INT, (uint64_t)value);
     struct gcmp_pickle_recent *slot = find_recent(vm, hash);
-    if (slot != NULL && slot->node != NULL && slot->hash == hash &&
-        slot->node->kind == GCMP_NODE_INT && slot->node->as.integer == value) {
-        return slot->node;
+    struct gcmp_node *known = recall(slot, hash, GCMP_NODE_INT);
+    if (known != NULL && known->as.integer == value) {
+        return known;
     }
     return keep_recent(slot, hash, new_int(vm, value));
 }
@@ -159,10 +166,10 @@ struct gcmp_node *gcmp_pickle_new_tuple(struct gcmp_pickle_vm *vm, struct gcmp_n
         hash = mix(hash, items[i]->at);
     }
     struct gcmp_pickle_recent *slot = find_recent(vm, hash);
-    if (slot != NULL && slot->node != NULL && slot->hash == hash &&
-        slot->node->kind == GCMP_NODE_TUPLE && slot->node->as.list.count == count &&
-        memcmp(slot->node->as.list.items, items, count * sizeof(struct gcmp_node *)) == 0) {
-        return slot->node;
+    struct gcmp_node *known = recall(slot, hash, GCMP_NODE_TUPLE);
+    if (known != NULL && known->as.list.count == count &&
+        memcmp(known->as.list.items, items, count * sizeof(struct gcmp_node *)) == 0) {
+        return known;
     }
     return keep_recent(slot, hash, new_tuple(vm, items, count));
 }
@@ -181,15 +188,11 @@ bool gcmp_pickle_is_constant(struct gcmp_pickle_vm *vm, const struct gcmp_node *
 
 struct gcmp_node *gcmp_pickle_new_call(struct gcmp_pickle_vm *vm, struct gcmp_node *callee,
                                        struct gcmp_node *args) {
-    struct gcmp_pickle_recent *slot = NULL;
     uint64_t hash = mix(mix(GCMP_NODE_CALL, callee->at), args->at);
-    if (makes_size(vm, callee)) {
-        slot = find_recent(vm, hash);
-    }
-    if (slot != NULL && slot->node != NULL && slot->hash == hash &&
-        slot->node->kind == GCMP_NODE_CALL && slot->node->as.call.callee == callee &&
-        slot->node->as.call.args == args) {
-        return slot->node;
+    struct gcmp_pickle_recent *slot = makes_size(vm, callee) ? find_recent(vm, hash) : NULL;
+    struct gcmp_node *known = recall(slot, hash, GCMP_NODE_CALL);
+    if (known != NULL && known->as.call.callee == callee && known->as.call.args == args) {
+        return known;
     }
     struct gcmp_node *node = gcmp_pickle_new(vm, GCMP_NODE_CALL);
     if (node != NULL) {

@@ -62,7 +62,6 @@ struct gcmp_pickle_vm {
     struct gcmp_node *small_ints[GCMP_PICKLE_SMALL_INTS];
     struct gcmp_pickle_recent *recent; /* what never changes, made lately, by its content */
     size_t recent_mask;
-    bool recent_refused;          /* there was no memory for it */
     struct gcmp_node *size_class; /* the GLOBAL torch.Size, once it was seen */
 };
 
@@ -116,6 +115,10 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_memo_put(struct gcmp_pickle_vm 
                                                           struct gcmp_node *node);
 GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_memo_get(struct gcmp_pickle_vm *vm, uint64_t index,
                                                           struct gcmp_node **out);
+
+/* Make the cache of what never changes, for inputs that are large enough; without memory there is
+ * none. */
+void gcmp_pickle_start_recent(struct gcmp_pickle_vm *vm);
 
 /* Nodes; NULL: gcmp_pickle_fail_memory. The text and the items are copied. */
 struct gcmp_node *gcmp_pickle_new(struct gcmp_pickle_vm *vm, enum gcmp_node_kind kind);
