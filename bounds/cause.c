@@ -55,7 +55,7 @@ static const struct {
     [GCMP_CAUSE_ROLL] = {"roll", "usually an offset into a flat buffer or a shard that is off"},
     [GCMP_CAUSE_LAYER_SLOT] = {"layer_slot",
                                "usually layer numbers counted within a pipeline stage"},
-    [GCMP_CAUSE_PADDING] = {"padding", "rows of padding were compared; give --vocab"},
+    [GCMP_CAUSE_PADDING] = {"padding", "rows of padding were compared"},
     [GCMP_CAUSE_ONE_SHARD] = {"one_shard",
                               "usually a shard of another step, of another run, or never reduced"},
     [GCMP_CAUSE_MISSING_REDUCTION] = {"missing_reduction",

@@ -172,3 +172,11 @@ double gcmp_sample_row(const struct gcmp_lines *lines, uint64_t row) {
     add_values(&sums, lines->a + first, lines->b + first, lines->columns);
     return relative(&sums);
 }
+
+uint64_t gcmp_sample_tail(const struct gcmp_lines *lines) {
+    uint64_t row = lines->rows;
+    while (row > 0 && gcmp_sample_row(lines, row - 1) > lines->limit) {
+        row--;
+    }
+    return row;
+}

@@ -34,6 +34,10 @@ uint64_t gcmp_sample_roll(const struct gcmp_lines *lines, size_t count);
  * of b only. Returns 0 where there is none. */
 int64_t gcmp_sample_shift(const double *a, const double *b, uint64_t count, double limit);
 
+/* The first of the last rows that all differ by more than the limit, where the one before them does
+ * not; `rows` where the last row agrees, 0 where all differ. */
+uint64_t gcmp_sample_tail(const struct gcmp_lines *lines);
+
 /* Relative difference of row `row` of the two sides; inf where a is zero and b is not. */
 double gcmp_sample_row(const struct gcmp_lines *lines, uint64_t row);
 

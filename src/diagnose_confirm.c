@@ -1,11 +1,15 @@
 /* The second step of the search: what samples suggest, to be read whole. */
 #include <stdio.h>
+#include <string.h>
 
 #include "bounds/bounds.h"
 #include "diagnose_search.h"
 #include "unshard/reslab.h"
 
 #define SAMPLE_SLACK 2.0 /* a sample is noisier than the whole */
+
+/* Megatron's default of make_vocab_size_divisible_by: for each rank, fewer rows than this. */
+enum { MOST_PADDING = 128 };
 
 /* Turn what was read so that row i of the lines is index i of the axis, and set the limit. */
 static enum gradcmp_status turn_sample(struct gcmp_search *search,
@@ -237,6 +241,60 @@ static enum gradcmp_status look_for_shift(struct gcmp_search *search,
                : GRADCMP_OK;
 }
 
+/* The first `rows` rows of one side. */
+static enum gradcmp_status cut_head(const struct gradcmp_parameter *from, uint64_t rows,
+                                    struct gcmp_arena *arena, const struct gradcmp_parameter **out,
+                                    struct gradcmp_error *error) {
+    uint64_t start[GRADCMP_MAX_NDIM] = {0}, extent[GRADCMP_MAX_NDIM] = {0};
+    memcpy(extent, from->shape, from->ndim * sizeof *extent);
+    extent[0] = rows;
+    struct gradcmp_parameter *head;
+    GCMP_TRY(gcmp_reslab_box(from, start, extent, arena, &head, error));
+    *out = head;
+    return GRADCMP_OK;
+}
+
+/* True where rows from `row` on may be padding: fewer than a vocabulary is padded by, and not a
+ * rank's whole part, which would be words that it lost. */
+static bool may_be_padding(const struct gcmp_search_scene *scene, uint64_t row, uint64_t rows) {
+    uint32_t tp_a = gcmp_search_catalogue_a(scene)->parallel.tp,
+             tp_b = gcmp_search_catalogue_b(scene)->parallel.tp;
+    uint64_t unit = MOST_PADDING * (uint64_t)(tp_a > tp_b ? tp_a : tp_b);
+    bool is_cut = (tp_a > 1 && row % (rows / tp_a + (rows < tp_a)) == 0) ||
+                  (tp_b > 1 && row % (rows / tp_b + (rows < tp_b)) == 0);
+    return row > 0 && row < rows && rows - row < (unit == 0 ? MOST_PADDING : unit) && !is_cut;
+}
+
+/* Where the size of the vocabulary is not known, its padding was compared too: the last rows alone
+ * differ. */
+static enum gradcmp_status look_for_padding(struct gcmp_search *search,
+                                            const struct gcmp_search_scene *scene,
+                                            struct gradcmp_error *error) {
+    const struct gcmp_paired *sides =
+        &scene->comparison->pairings[scene->pair].sides[search->index];
+    const struct gcmp_lines *lines = &search->samples[0].lines;
+    bool is_known = scene->comparison->options->vocab != 0 ||
+                    gcmp_search_catalogue_a(scene)->vocab != 0 ||
+                    gcmp_search_catalogue_b(scene)->vocab != 0;
+    if (is_known || lines->a == NULL || !(sides->a->vocab_rows || sides->b->vocab_rows)) {
+        return GRADCMP_OK;
+    }
+    uint64_t row = gcmp_sample_tail(lines);
+    if (!may_be_padding(scene, row, lines->rows)) {
+        return GRADCMP_OK;
+    }
+    struct gcmp_guess guess = {.kind = GCMP_CAUSE_PADDING};
+    GCMP_TRY(cut_head(search->a, row, scene->scratch, &guess.a, error));
+    GCMP_TRY(cut_head(search->b, row, scene->scratch, &guess.b, error));
+    guess.text = gcmp_arena_format(
+        scene->comparison->report->arena,
+        "the last %llu of %llu rows alone differ, and the size of the vocabulary is not known: if "
+        "they are padding, say --vocab %llu",
+        (unsigned long long)(lines->rows - row), (unsigned long long)lines->rows,
+        (unsigned long long)row);
+    return gcmp_search_guess(search, scene, guess, false, error);
+}
+
 /* Guesses whose sample fits get a probe of the whole; the others are dropped. */
 static enum gradcmp_status plan_whole(struct gcmp_search *search,
                                       const struct gcmp_search_scene *scene,
@@ -274,6 +332,7 @@ enum gradcmp_status gcmp_search_confirm(struct gcmp_search *search,
             GCMP_TRY(look_for_roll(search, scene, axis, error));
         }
     }
+    GCMP_TRY(look_for_padding(search, scene, error));
     GCMP_TRY(look_for_shift(search, scene, error));
     return plan_whole(search, scene, sampled, error);
 }
