@@ -20,9 +20,11 @@
 #include "base/cursor.h"
 #include "base/dtype.h"
 
+#include "archive.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST_RECORDS = 64, ARCHIVE_BYTES = 8 << 20 };
+enum { MOST_RECORDS = 64 };
 
 struct input {
     uint8_t flags;
@@ -33,55 +35,6 @@ struct input {
 };
 
 static char folder[64];
-static unsigned char archive[ARCHIVE_BYTES], directory[MOST_RECORDS * 128 + 256];
-static size_t archive_bytes, directory_bytes, entry_count;
-
-/* --- archives as zip programs write them, without checksums --- */
-
-static void put_le(unsigned char *to, size_t *at, uint64_t value, unsigned count) {
-    for (unsigned i = 0; i < count; i++) {
-        to[(*at)++] = (unsigned char)(i < 8 ? value >> (8 * i) : 0);
-    }
-}
-
-static void put_name(unsigned char *to, size_t *at, const char *name) {
-    while (*name != '\0') {
-        to[(*at)++] = (unsigned char)*name++;
-    }
-}
-
-/* What a local header and an entry of the directory have in common. */
-static void put_fields(unsigned char *to, size_t *at, const char *name, size_t bytes) {
-    put_le(to, at, 20, 2);
-    put_le(to, at, 0, 12); /* flags, method, time, date, no checksum */
-    put_le(to, at, bytes, 4);
-    put_le(to, at, bytes, 4);
-    put_le(to, at, strlen(name), 2);
-    put_le(to, at, 0, 2);
-}
-
-static void add_record(const char *name, const void *bytes, size_t count) {
-    size_t header_at = archive_bytes;
-    if (archive_bytes + count + 256 > ARCHIVE_BYTES) {
-        return;
-    }
-    put_le(archive, &archive_bytes, 0x04034b50, 4);
-    put_fields(archive, &archive_bytes, name, count);
-    put_name(archive, &archive_bytes, name);
-    if (bytes != NULL) {
-        memcpy(archive + archive_bytes, bytes, count);
-    } else {
-        memset(archive + archive_bytes, 0, count);
-    }
-    archive_bytes += count;
-    put_le(directory, &directory_bytes, 0x02014b50, 4);
-    put_le(directory, &directory_bytes, 20, 2);
-    put_fields(directory, &directory_bytes, name, count);
-    put_le(directory, &directory_bytes, 0, 10); /* comment, disk, attributes */
-    put_le(directory, &directory_bytes, header_at, 4);
-    put_name(directory, &directory_bytes, name);
-    entry_count++;
-}
 
 /* Write an archive of one pickle; nothing where it has no bytes. */
 static void write_archive(const struct input *input, unsigned pickle, const char *name) {
@@ -91,23 +44,14 @@ static void write_archive(const struct input *input, unsigned pickle, const char
     if (input->pickle_bytes[pickle] == 0) {
         return;
     }
-    archive_bytes = directory_bytes = entry_count = 0;
+    begin_archive();
     add_record("a/data.pkl", input->pickles[pickle], input->pickle_bytes[pickle]);
     for (size_t i = 0; i < input->record_counts[pickle]; i++) {
         char record[32];
         snprintf(record, sizeof record, "a/data/%zu", i);
         add_record(record, NULL, input->records[pickle][i]);
     }
-    size_t directory_at = archive_bytes;
-    memcpy(archive + archive_bytes, directory, directory_bytes);
-    archive_bytes += directory_bytes;
-    put_le(archive, &archive_bytes, 0x06054b50, 4);
-    put_le(archive, &archive_bytes, 0, 4);
-    put_le(archive, &archive_bytes, entry_count, 2);
-    put_le(archive, &archive_bytes, entry_count, 2);
-    put_le(archive, &archive_bytes, directory_bytes, 4);
-    put_le(archive, &archive_bytes, directory_at, 4);
-    put_le(archive, &archive_bytes, 0, 2);
+    end_archive();
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, archive, archive_bytes) != (ssize_t)archive_bytes) {
         abort();
