@@ -104,6 +104,21 @@ static int hash_elements(void *user, const void *elems, size_t bytes) {
     return 0;
 }
 
+/* What lies in memory is in the host's byte order: elements, and Python's floats. A fingerprint is
+ * the same on every host. */
+static void write_value_digits(const struct hasher *hasher, const struct gcmp_bits_item *item,
+                               char out[DIGITS + 1]) {
+    enum gradcmp_dtype dtype = GRADCMP_DTYPE_NONE; /* bytes, in no order */
+    if (item->kind == GCMP_BITS_ARRAY) {
+        dtype = (enum gradcmp_dtype)item->dtype;
+    } else if (strcmp(item->type, "float") == 0) {
+        dtype = GRADCMP_DTYPE_FLOAT64;
+    }
+    XXH3_128bits_reset(hasher->state);
+    (void)gcmp_give_little(item->bytes, item->length_bytes, dtype, hash_bytes, hasher->state);
+    write_digits(XXH3_128bits_digest(hasher->state), out);
+}
+
 static const char *type_of(struct gcmp_arena *arena, const char *type, unsigned ndim,
                            const uint64_t *shape) {
     struct gcmp_text text = GCMP_TEXT_INIT;
@@ -226,7 +241,7 @@ static enum gradcmp_status add_object(struct hasher *hasher, const struct gcmp_b
         return GRADCMP_OK;
     }
     char digits[DIGITS + 1];
-    write_digits(XXH3_128bits(item->bytes, item->length_bytes), digits);
+    write_value_digits(hasher, item, digits);
     return add_digits(hasher, &out, digits, to_layout, error);
 }
 
