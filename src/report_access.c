@@ -58,7 +58,7 @@ int64_t gradcmp_report_onset(const struct gradcmp_report *report, size_t candida
 }
 
 int gradcmp_report_exit_status(const struct gradcmp_report *report) {
-    int status = 0;
+    int status = report->unfinished > 0 ? 2 : 0;
     for (size_t i = 0; i < report->pair_count; i++) {
         enum gradcmp_outcome outcome = report->pairs[i].outcome;
         int own = outcome == GRADCMP_OUTCOME_CONSISTENT     ? 0

@@ -271,10 +271,33 @@ static enum gradcmp_status run(struct gradcmp_sweep *sweep, struct gcmp_roster *
         return status;
     }
     keep_rows(sweep);
+    sweep->report->sweep = sweep;
     count_bytes(sweep);
     GCMP_TRY(check_arguments(sweep, roster, error));
     GCMP_TRY(gcmp_sweep_golden(sweep, roster, error));
     return status == GRADCMP_OK ? run_repeats(sweep, roster, error) : status;
+}
+
+static const char *keep(struct gradcmp_sweep *sweep, const char *text, bool *failed) {
+    const char *copy = text == NULL ? NULL : gcmp_arena_dup(sweep->arena, text);
+    *failed = *failed || (text != NULL && copy == NULL);
+    return copy;
+}
+
+/* What the caller asked for, for the command that repeats it. */
+static enum gradcmp_status keep_request(struct gradcmp_sweep *sweep, const char *folder,
+                                        const struct gradcmp_sweep_options *given,
+                                        struct gradcmp_error *error) {
+    bool failed = false;
+    sweep->folder = keep(sweep, folder, &failed);
+    sweep->plan = keep(sweep, given->plan, &failed);
+    sweep->baseline_named = keep(sweep, given->baseline, &failed);
+    sweep->golden_named = keep(sweep, given->golden, &failed);
+    sweep->resume = keep(sweep, given->resume, &failed);
+    if (failed) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
 }
 
 static struct gradcmp_sweep *new_sweep(void) {
@@ -305,12 +328,12 @@ enum gradcmp_status gradcmp_sweep_run(const char *folder,
     }
     struct gcmp_roster roster = {
         .arena = sweep->arena, .baseline = SIZE_MAX, .options = gcmp_options_complete(options)};
-    enum gradcmp_status status = fill_roster(&roster, folder, &given, error);
+    enum gradcmp_status status = keep_request(sweep, folder, &given, error);
+    status = status == GRADCMP_OK ? fill_roster(&roster, folder, &given, error) : status;
     if (status == GRADCMP_OK && given.resume != NULL) {
         status = gcmp_resume_open(given.resume, &roster.resume, error);
     }
     if (status == GRADCMP_OK) {
-        sweep->resume = given.resume == NULL ? NULL : gcmp_arena_dup(sweep->arena, given.resume);
         status = run(sweep, &roster, error);
     }
     gcmp_resume_free(roster.resume);

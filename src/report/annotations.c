@@ -6,6 +6,7 @@
 #include "report/document.h"
 #include "report/facts.h"
 #include "report/printable.h"
+#include "report/sweep_facts.h"
 #include "report/text.h"
 
 /* Escape as the runner undoes it: % first, and in properties also : and , (it cuts there). */
@@ -55,14 +56,25 @@ static const char *level_of(int exit_status) {
 
 /* --- a comparison --- */
 
-static void add_pair(struct gcmp_out *out, const struct gradcmp_pair_report *pair) {
+/* Whether a candidate is as it should be: consistent, or in a sweep as planned. */
+static bool is_as_wanted(const struct gradcmp_report *report, size_t index) {
+    return report->sweep != NULL ? gcmp_sweep_row_status(report->sweep, index) == 0
+                                 : report->pairs[index].outcome == GRADCMP_OUTCOME_CONSISTENT;
+}
+
+static void add_pair(struct gcmp_out *out, const struct gradcmp_report *report, size_t index) {
+    const struct gradcmp_pair_report *pair = &report->pairs[index];
     struct gcmp_text title = GCMP_TEXT_INIT, text = GCMP_TEXT_INIT;
     gcmp_text_addf(&title, "gradcmp: %s", gradcmp_outcome_name(pair->outcome));
-    gcmp_text_add(&text, pair->path);
+    gcmp_text_add(&text, gcmp_candidate_label(report, index));
     gcmp_text_add(&text, ": ");
     gcmp_text_add_findings(&text, pair);
+    if (report->sweep != NULL && report->sweep->rows[index].has_expected) {
+        gcmp_text_add(&text, "; ");
+        gcmp_text_add_expected(&text, report->sweep, index);
+    }
     if (!title.failed && !text.failed) {
-        struct annotation own = {.level = level_of(pair->outcome != GRADCMP_OUTCOME_CONSISTENT),
+        struct annotation own = {.level = level_of(!is_as_wanted(report, index)),
                                  .title = title.bytes,
                                  .text = text.bytes};
         add_line(out, &own);
@@ -102,6 +114,47 @@ static void add_parameters(struct gcmp_out *out, const struct gradcmp_report *re
     gcmp_pair_view_free(&view);
 }
 
+/* One line of a sweep; frees the text. */
+static void add_sweep_line(struct gcmp_out *out, int exit_status, const char *title,
+                           struct gcmp_text *text) {
+    struct annotation own = {.level = level_of(exit_status), .title = title, .text = text->bytes};
+    if (!text->failed) {
+        add_line(out, &own);
+    }
+    out->text.failed = out->text.failed || text->failed;
+    gcmp_text_free(text);
+}
+
+/* How it ended, and what was found beside the comparisons. */
+static void add_sweep(struct gcmp_out *out, const struct gradcmp_sweep *sweep) {
+    struct gcmp_text text = GCMP_TEXT_INIT, title = GCMP_TEXT_INIT;
+    gcmp_text_addf(&title, "gradcmp sweep: %s", gcmp_sweep_word(sweep));
+    gcmp_text_add_sweep_summary(&text, sweep);
+    add_sweep_line(out, gradcmp_sweep_exit_status(sweep),
+                   title.failed ? "gradcmp sweep" : title.bytes, &text);
+    gcmp_text_free(&title);
+    for (size_t i = 0; i < gcmp_sweep_finding_count(sweep); i++) {
+        struct gcmp_sweep_finding finding = gcmp_sweep_finding(sweep, i);
+        text = (struct gcmp_text)GCMP_TEXT_INIT;
+        gcmp_text_add(&text, finding.label);
+        gcmp_text_add(&text, ": ");
+        gcmp_text_add(&text, finding.text);
+        add_sweep_line(out, 1, "gradcmp: configuration", &text);
+    }
+    for (size_t i = 0; i < sweep->repeat_count; i++) {
+        const struct gradcmp_sweep_repeat *repeat = &sweep->repeats[i];
+        if (gcmp_sweep_repeat_status(repeat) != 0) {
+            text = (struct gcmp_text)GCMP_TEXT_INIT;
+            gcmp_text_add(&text, repeat->label_b);
+            gcmp_text_add(&text, " against ");
+            gcmp_text_add(&text, repeat->label_a);
+            gcmp_text_add(&text, ": ");
+            gcmp_text_add_repeat(&text, repeat);
+            add_sweep_line(out, gcmp_sweep_repeat_status(repeat), "gradcmp: repeats", &text);
+        }
+    }
+}
+
 enum gradcmp_status gradcmp_report_write_annotations(const struct gradcmp_report *report,
                                                      const struct gradcmp_document_options *options,
                                                      gradcmp_write_fn write, void *user,
@@ -109,11 +162,20 @@ enum gradcmp_status gradcmp_report_write_annotations(const struct gradcmp_report
     size_t left = gcmp_document_options(options, GCMP_ANNOTATIONS_TOP).top;
     struct gcmp_out out;
     gcmp_out_begin(&out, write, user);
-    for (size_t i = 0; i < report->pair_count; i++) {
-        add_pair(&out, &report->pairs[i]);
+    if (report->sweep != NULL) {
+        add_sweep(&out, report->sweep);
+    } else if (report->unfinished > 0) {
+        struct gcmp_text text = GCMP_TEXT_INIT;
+        gcmp_text_add_unfinished(&text, report);
+        add_sweep_line(&out, 2, "gradcmp: interrupted", &text);
     }
     for (size_t i = 0; i < report->pair_count; i++) {
-        add_parameters(&out, report, &report->pairs[i], &left);
+        add_pair(&out, report, i);
+    }
+    for (size_t i = 0; i < report->pair_count; i++) {
+        if (report->sweep == NULL || !is_as_wanted(report, i)) {
+            add_parameters(&out, report, &report->pairs[i], &left);
+        }
     }
     return gcmp_out_end(&out, error);
 }

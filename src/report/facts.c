@@ -16,7 +16,7 @@ enum gradcmp_outcome gcmp_overall_outcome(const struct gradcmp_report *report) {
             worst = report->pairs[i].outcome;
         }
     }
-    return worst;
+    return report->unfinished > 0 ? GRADCMP_OUTCOME_ERROR : worst;
 }
 
 bool gcmp_verdict_is_bad(enum gradcmp_verdict verdict) {

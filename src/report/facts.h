@@ -5,7 +5,7 @@
 #include "gradcmp/sys/result.h"
 
 /* Outcome of all candidates together: trouble before a difference before agreement, and VACUOUS
- * where there is no candidate. */
+ * where there is no candidate; ERROR after an interrupt, which leaves some unjudged. */
 enum gradcmp_outcome gcmp_overall_outcome(const struct gradcmp_report *report);
 
 /* True for the verdicts that make a pair inconsistent by themselves. */

@@ -8,6 +8,7 @@
 /* Tones of verdicts. */
 enum gcmp_tone gcmp_outcome_tone(enum gradcmp_outcome outcome);
 enum gcmp_tone gcmp_verdict_tone(enum gradcmp_verdict verdict);
+enum gcmp_tone gcmp_status_tone(int exit_status);
 
 /* The failing parameters of a pair, the worst `top` of them in full: sentence, causes, heat map,
  * shards. */
@@ -19,5 +20,9 @@ void gcmp_html_table(struct gcmp_markup *html, const struct gradcmp_report *repo
 
 /* The matrix of candidates by groups of layers. */
 void gcmp_html_matrix(struct gcmp_markup *html, const struct gradcmp_report *report);
+
+/* Of a sweep: what was swept, against what; and what was found beside the comparisons. */
+void gcmp_html_sweep_head(struct gcmp_markup *html, const struct gradcmp_sweep *sweep);
+void gcmp_html_sweep_findings(struct gcmp_markup *html, const struct gradcmp_sweep *sweep);
 
 #endif

@@ -7,6 +7,7 @@
 #include "report/html_plot.h"
 #include "report/repeat.h"
 #include "report/side.h"
+#include "report/sweep_facts.h"
 
 enum { MAX_DOTS = 6000 };
 
@@ -90,9 +91,16 @@ static void add_sides(struct gcmp_markup *html, const struct gradcmp_report *rep
     gcmp_markup_close(html);
 }
 
-static void add_findings(struct gcmp_markup *html, const struct gradcmp_pair_report *pair) {
+static void add_findings(struct gcmp_markup *html, const struct gradcmp_report *report,
+                         size_t index) {
+    const struct gradcmp_pair_report *pair = &report->pairs[index];
     struct gcmp_text findings = GCMP_TEXT_INIT;
     gcmp_text_add_findings(&findings, pair);
+    if (report->sweep != NULL && report->sweep->rows[index].has_expected) {
+        gcmp_text_add(&findings, " (");
+        gcmp_text_add_expected(&findings, report->sweep, index);
+        gcmp_text_add(&findings, ")");
+    }
     gcmp_markup_open_line(html, "p", "class", "summary", NULL);
     gcmp_html_word(html, gcmp_outcome_tone(pair->outcome), gradcmp_outcome_name(pair->outcome));
     gcmp_markup_text(html, " ");
@@ -148,18 +156,23 @@ static struct share divide(const struct gradcmp_report *report, size_t top) {
     return share;
 }
 
+/* Whether there is a matrix, and each candidate has a heading of its own. */
+static bool has_many(const struct gradcmp_report *report) {
+    return report->pair_count + report->unfinished > 1 || report->sweep != NULL;
+}
+
 static void add_pair(struct gcmp_markup *html, const struct gradcmp_report *report, size_t index,
                      const struct share *share) {
     const struct gradcmp_pair_report *pair = &report->pairs[index];
     struct gcmp_pair_view view;
     char id[40];
-    if (report->pair_count > 1) {
+    if (has_many(report)) {
         snprintf(id, sizeof id, "candidate%zu", index + 1);
         gcmp_markup_open_line(html, "h2", "id", id, NULL);
         gcmp_markup_textf(html, "%zu: ", index + 1);
-        gcmp_markup_text(html, pair->path);
+        gcmp_markup_text(html, gcmp_candidate_label(report, index));
         gcmp_markup_close(html);
-        add_findings(html, pair);
+        add_findings(html, report, index);
     }
     if (pair->outcome == GRADCMP_OUTCOME_ERROR) {
         return;
@@ -179,7 +192,7 @@ static void add_pair(struct gcmp_markup *html, const struct gradcmp_report *repo
 
 static void add_command(struct gcmp_markup *html, const struct gradcmp_report *report) {
     struct gcmp_text command = GCMP_TEXT_INIT;
-    gcmp_repeat_compare(&command, report);
+    gcmp_repeat_command(&command, report);
     gcmp_markup_element(html, "h2", "To repeat it", NULL);
     gcmp_markup_element(html, "pre", command.bytes == NULL ? "" : command.bytes, "id", "command",
                         NULL);
@@ -193,6 +206,14 @@ static void add_command(struct gcmp_markup *html, const struct gradcmp_report *r
 /* "3 candidates: 1 consistent, 2 inconsistent", or what the only one came to. */
 static void summarize(struct gcmp_text *text, const struct gradcmp_report *report) {
     size_t counts[GRADCMP_OUTCOME_ERROR + 1] = {0};
+    if (report->sweep != NULL) {
+        gcmp_text_add_sweep_summary(text, report->sweep);
+        return;
+    }
+    if (report->unfinished > 0) {
+        gcmp_text_add_unfinished(text, report);
+        return;
+    }
     if (report->pair_count == 1) {
         gcmp_text_add_findings(text, report->pairs);
         return;
@@ -211,20 +232,38 @@ static void summarize(struct gcmp_text *text, const struct gradcmp_report *repor
     }
 }
 
+static struct gcmp_html_head head_of(const struct gradcmp_report *report, const char *summary) {
+    enum gradcmp_outcome overall = gcmp_overall_outcome(report);
+    if (report->sweep != NULL) {
+        return (struct gcmp_html_head){
+            .title = "gradcmp sweep",
+            .verdict = gcmp_sweep_word(report->sweep),
+            .tone = gcmp_status_tone(gradcmp_sweep_exit_status(report->sweep)),
+            .summary = summary};
+    }
+    return (struct gcmp_html_head){
+        .title = "gradcmp compare",
+        .verdict = report->unfinished > 0 ? "interrupted" : gradcmp_outcome_name(overall),
+        .tone = gcmp_outcome_tone(overall),
+        .summary = summary};
+}
+
 static void add_report(struct gcmp_out *out, const struct gradcmp_report *report,
                        const struct gradcmp_document_options *options) {
     struct gcmp_markup html;
     struct gcmp_text summary = GCMP_TEXT_INIT;
-    enum gradcmp_outcome overall = gcmp_overall_outcome(report);
     struct share share = divide(report, options->top);
     summarize(&summary, report);
-    struct gcmp_html_head head = {.title = "gradcmp compare",
-                                  .verdict = gradcmp_outcome_name(overall),
-                                  .tone = gcmp_outcome_tone(overall),
-                                  .summary = summary.bytes};
+    struct gcmp_html_head head = head_of(report, summary.bytes);
     gcmp_html_open(&html, out, &head);
-    if (report->pair_count > 1) {
+    if (report->sweep != NULL) {
+        gcmp_html_sweep_head(&html, report->sweep);
+    }
+    if (has_many(report)) {
         gcmp_html_matrix(&html, report);
+    }
+    if (report->sweep != NULL) {
+        gcmp_html_sweep_findings(&html, report->sweep);
     }
     for (size_t i = 0; i < report->pair_count; i++) {
         add_pair(&html, report, i, &share);

@@ -7,6 +7,7 @@
 #include "report/facts.h"
 #include "report/groups.h"
 #include "report/html_parts.h"
+#include "report/sweep_facts.h"
 
 enum { MAX_CELLS = 100000 };
 
@@ -312,6 +313,23 @@ static void add_group(struct gcmp_markup *html, const struct gradcmp_pair_report
                         NULL);
 }
 
+/* Behind the verdict: what a plan expects, and that configuration and run disagree. */
+static void add_expected(struct gcmp_markup *html, const struct gradcmp_sweep *sweep,
+                         size_t index) {
+    if (sweep == NULL) {
+        return;
+    }
+    if (sweep->rows[index].has_expected) {
+        bool as_planned = gcmp_sweep_row_status(sweep, index) == 0;
+        gcmp_markup_element(html, "span", as_planned ? " as planned" : " not as planned", "class",
+                            as_planned ? "dim" : "bad", NULL);
+    }
+    if (sweep->rows[index].finding_count > 0) {
+        gcmp_markup_element(html, "span", " configuration", "class", "bad", "title",
+                            "the run did not do what its configuration says", NULL);
+    }
+}
+
 static void add_candidate(struct gcmp_markup *html, const struct gradcmp_report *report,
                           size_t index, const struct gcmp_layer_group *groups, size_t count) {
     const struct gradcmp_pair_report *pair = &report->pairs[index];
@@ -321,10 +339,11 @@ static void add_candidate(struct gcmp_markup *html, const struct gradcmp_report 
     gcmp_markup_open_line(html, "tr", NULL);
     add_number(html, number);
     gcmp_markup_open(html, "td", "class", "name", NULL);
-    gcmp_markup_element(html, "a", pair->path, "href", link, NULL);
+    gcmp_markup_element(html, "a", gcmp_candidate_label(report, index), "href", link, NULL);
     gcmp_markup_close(html);
     gcmp_markup_open(html, "td", NULL);
     gcmp_html_word(html, gcmp_outcome_tone(pair->outcome), gradcmp_outcome_name(pair->outcome));
+    add_expected(html, report->sweep, index);
     gcmp_markup_close(html);
     for (size_t i = 0; i < count; i++) {
         add_group(html, pair, &groups[i]);

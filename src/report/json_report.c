@@ -354,6 +354,9 @@ enum gradcmp_status gradcmp_report_write_json(const struct gradcmp_report *repor
     gcmp_out_begin(&out, write, user);
     struct gcmp_emitter json = {.out = &out};
     write_head(&json, gradcmp_outcome_name(gcmp_overall_outcome(report)), report);
+    if (report->unfinished > 0) { /* after an interrupt */
+        gcmp_emit_count(&json, "unfinished", report->unfinished);
+    }
     gcmp_emit_open_array(&json, "candidates", true);
     for (size_t i = 0; i < report->pair_count; i++) {
         gcmp_emit_open_object(&json, NULL, true);

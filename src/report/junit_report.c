@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "report/facts.h"
 #include "report/junit.h"
+#include "report/sweep_facts.h"
 #include "report/text.h"
 
 /* The cases of one pair, in its arena; the last is the verdict. */
@@ -13,12 +14,19 @@ struct pair_cases {
     const char **kinds;
     size_t count;
     struct gcmp_junit_counts counts;
+    const char *label; /* of the candidate */
+    bool is_planned;   /* a plan expects that it is not consistent, and so it is */
 };
 
+/* What fails as planned fails nothing. */
 static void add_case(struct pair_cases *to, const struct gradcmp_case *own, const char *kind) {
-    to->cases[to->count] = *own;
+    struct gradcmp_case *added = &to->cases[to->count];
+    *added = *own;
+    if (to->is_planned && own->outcome == GRADCMP_CASE_FAIL) {
+        added->outcome = GRADCMP_CASE_SKIPPED;
+    }
     to->kinds[to->count++] = kind;
-    gcmp_junit_count(&to->counts, own->outcome);
+    gcmp_junit_count(&to->counts, added->outcome);
 }
 
 static enum gradcmp_case_outcome outcome_of(const struct gradcmp_report *report,
@@ -49,7 +57,7 @@ static bool add_parameters(struct pair_cases *to, struct gcmp_arena *arena,
                            const struct gcmp_pair_view *view) {
     for (size_t i = 0; i < view->count; i++) {
         const struct gradcmp_parameter_report *parameter = &view->pair->parameters[i];
-        struct gradcmp_case own = {.group = view->pair->path,
+        struct gradcmp_case own = {.group = to->label,
                                    .name = parameter->name,
                                    .outcome = outcome_of(view->report, parameter->verdict)};
         own.text =
@@ -71,7 +79,7 @@ static bool add_layer(struct pair_cases *to, struct gcmp_arena *arena,
         bad += gcmp_verdict_is_bad(view->by_layer[i]->verdict);
         unjudged += view->by_layer[i]->verdict == GRADCMP_VERDICT_UNJUDGED;
     }
-    struct gradcmp_case own = {.group = view->pair->path,
+    struct gradcmp_case own = {.group = to->label,
                                .name = gcmp_arena_format(arena, "layer %" PRId64, worst->layer),
                                .text = ""};
     const char *kind = gradcmp_verdict_name(worst->verdict);
@@ -107,17 +115,28 @@ static bool add_layers(struct pair_cases *to, struct gcmp_arena *arena,
     return is_fine;
 }
 
+static int status_of(enum gradcmp_outcome outcome) {
+    return outcome == GRADCMP_OUTCOME_CONSISTENT     ? 0
+           : outcome == GRADCMP_OUTCOME_INCONSISTENT ? 1
+                                                     : 2;
+}
+
 static bool add_verdict(struct pair_cases *to, struct gcmp_arena *arena,
-                        const struct gradcmp_pair_report *pair) {
+                        const struct gcmp_pair_view *view) {
+    const struct gradcmp_pair_report *pair = view->pair;
+    const struct gradcmp_sweep *sweep = view->report->sweep;
+    size_t index = (size_t)(pair - view->report->pairs);
     struct gcmp_text text = GCMP_TEXT_INIT;
     gcmp_text_add_findings(&text, pair);
     if (pair->taken_over) {
         gcmp_text_add(&text, "; taken over: judged by an earlier sweep, unchanged since");
     }
-    int status = pair->outcome == GRADCMP_OUTCOME_CONSISTENT     ? 0
-                 : pair->outcome == GRADCMP_OUTCOME_INCONSISTENT ? 1
-                                                                 : 2;
-    struct gradcmp_case own = {.group = pair->path,
+    if (sweep != NULL && sweep->rows[index].has_expected) {
+        gcmp_text_add(&text, "; ");
+        gcmp_text_add_expected(&text, sweep, index);
+    }
+    int status = sweep == NULL ? status_of(pair->outcome) : gcmp_sweep_row_status(sweep, index);
+    struct gradcmp_case own = {.group = to->label,
                                .name = "verdict",
                                .outcome = gcmp_junit_outcome(status),
                                .text = text.failed ? NULL : gcmp_arena_dup(arena, text.bytes)};
@@ -131,22 +150,112 @@ static bool fill(struct pair_cases *to, struct gcmp_arena *arena, const struct g
     to->cases = gcmp_arena_alloc(arena, view->count + 1, sizeof *to->cases);
     to->kinds = gcmp_arena_alloc(arena, view->count + 1, sizeof *to->kinds);
     bool is_fine = to->cases != NULL && to->kinds != NULL;
+    size_t index = (size_t)(view->pair - view->report->pairs);
+    to->label = gcmp_candidate_label(view->report, index);
+    to->is_planned =
+        view->report->sweep != NULL && gcmp_sweep_row_status(view->report->sweep, index) == 0;
     if (is_fine && level == GRADCMP_JUNIT_PARAMETER) {
         is_fine = add_parameters(to, arena, view);
     } else if (is_fine && level == GRADCMP_JUNIT_LAYER) {
         is_fine = add_layers(to, arena, view);
     }
-    return is_fine && add_verdict(to, arena, view->pair);
+    return is_fine && add_verdict(to, arena, view);
 }
 
-static void add_suite(struct gcmp_markup *xml, const struct gradcmp_pair_report *pair,
-                      const struct pair_cases *own) {
-    gcmp_junit_suite(xml, pair->path, &own->counts);
+/* --- a sweep: one suite more, of what is found beside the comparisons --- */
+
+static bool add_configurations(struct pair_cases *to, struct gcmp_arena *arena,
+                               const struct gradcmp_sweep *sweep) {
+    for (size_t i = 0; i < gcmp_sweep_finding_count(sweep); i++) {
+        struct gcmp_sweep_finding finding = gcmp_sweep_finding(sweep, i);
+        struct gradcmp_case own = {.group = finding.label,
+                                   .name = gcmp_arena_format(arena, "configuration %zu", i + 1),
+                                   .outcome = GRADCMP_CASE_FAIL,
+                                   .text = finding.text};
+        if (own.name == NULL) {
+            return false;
+        }
+        add_case(to, &own, "configuration");
+    }
+    return true;
+}
+
+static bool add_repeats(struct pair_cases *to, struct gcmp_arena *arena,
+                        const struct gradcmp_sweep *sweep) {
+    for (size_t i = 0; i < sweep->repeat_count; i++) {
+        const struct gradcmp_sweep_repeat *repeat = &sweep->repeats[i];
+        struct gcmp_text text = GCMP_TEXT_INIT;
+        gcmp_text_add_repeat(&text, repeat);
+        struct gradcmp_case own = {
+            .group = repeat->label_b,
+            .name = gcmp_arena_format(arena, "bit for bit as %s", repeat->label_a),
+            .outcome = gcmp_junit_outcome(gcmp_sweep_repeat_status(repeat)),
+            .text = text.failed ? NULL : gcmp_arena_dup(arena, text.bytes)};
+        gcmp_text_free(&text);
+        if (own.name == NULL || own.text == NULL) {
+            return false;
+        }
+        add_case(to, &own, "repeat");
+    }
+    return true;
+}
+
+/* The suite's cases, the last of them how the sweep ended. */
+static bool fill_sweep(struct pair_cases *to, struct gcmp_arena *arena,
+                       const struct gradcmp_sweep *sweep) {
+    size_t most = gcmp_sweep_finding_count(sweep) + sweep->repeat_count + 1;
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    to->label = "gradcmp sweep";
+    to->cases = gcmp_arena_alloc(arena, most, sizeof *to->cases);
+    to->kinds = gcmp_arena_alloc(arena, most, sizeof *to->kinds);
+    if (to->cases == NULL || to->kinds == NULL || !add_configurations(to, arena, sweep) ||
+        !add_repeats(to, arena, sweep)) {
+        return false;
+    }
+    gcmp_text_add_sweep_summary(&text, sweep);
+    struct gradcmp_case own = {.group = to->label,
+                               .name = "verdict",
+                               .outcome = gcmp_junit_outcome(gradcmp_sweep_exit_status(sweep)),
+                               .text = text.failed ? NULL : gcmp_arena_dup(arena, text.bytes)};
+    gcmp_text_free(&text);
+    add_case(to, &own, gcmp_sweep_word(sweep));
+    return own.text != NULL;
+}
+
+/* A comparison that was interrupted: one case, which fails. */
+static bool fill_unfinished(struct pair_cases *to, struct gcmp_arena *arena,
+                            const struct gradcmp_report *report) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    to->label = "gradcmp compare";
+    to->cases = gcmp_arena_alloc(arena, 1, sizeof *to->cases);
+    to->kinds = gcmp_arena_alloc(arena, 1, sizeof *to->kinds);
+    gcmp_text_add_unfinished(&text, report);
+    struct gradcmp_case own = {.group = to->label,
+                               .name = "interrupted",
+                               .outcome = GRADCMP_CASE_ERROR,
+                               .text = text.failed ? NULL : gcmp_arena_dup(arena, text.bytes)};
+    gcmp_text_free(&text);
+    if (to->cases == NULL || to->kinds == NULL || own.text == NULL) {
+        return false;
+    }
+    add_case(to, &own, "interrupted");
+    return true;
+}
+
+/* --- the document --- */
+
+static void add_suite(struct gcmp_markup *xml, const struct pair_cases *own) {
+    gcmp_junit_suite(xml, own->label, &own->counts);
     for (size_t i = 0; i < own->count; i++) {
         gcmp_junit_case(xml, &own->cases[i], own->kinds[i]);
     }
     gcmp_text_add(&xml->out->text, "\n");
     gcmp_markup_close(xml);
+}
+
+/* Suites: one a pair, and that of the sweep or of an interrupt. */
+static size_t suite_count(const struct gradcmp_report *report) {
+    return report->pair_count + (report->sweep != NULL || report->unfinished > 0);
 }
 
 /* False without memory. */
@@ -159,22 +268,26 @@ static bool prepare(const struct gradcmp_report *report, struct gcmp_arena *aren
                   fill(&pairs[i], arena, &view, level);
         gcmp_pair_view_free(&view);
     }
-    return is_fine;
+    if (is_fine && report->sweep != NULL) {
+        return fill_sweep(&pairs[report->pair_count], arena, report->sweep);
+    }
+    return is_fine &&
+           (report->unfinished == 0 || fill_unfinished(&pairs[report->pair_count], arena, report));
 }
 
 static void add_suites(struct gcmp_out *out, const struct gradcmp_report *report,
-                       const struct pair_cases *pairs) {
+                       const struct pair_cases *suites) {
     struct gcmp_markup xml;
     struct gcmp_junit_counts all = {0};
-    for (size_t i = 0; i < report->pair_count; i++) {
-        all.tests += pairs[i].counts.tests;
-        all.failures += pairs[i].counts.failures;
-        all.errors += pairs[i].counts.errors;
-        all.skipped += pairs[i].counts.skipped;
+    for (size_t i = 0; i < suite_count(report); i++) {
+        all.tests += suites[i].counts.tests;
+        all.failures += suites[i].counts.failures;
+        all.errors += suites[i].counts.errors;
+        all.skipped += suites[i].counts.skipped;
     }
-    gcmp_junit_open(&xml, out, "gradcmp compare", &all);
-    for (size_t i = 0; i < report->pair_count; i++) {
-        add_suite(&xml, &report->pairs[i], &pairs[i]);
+    gcmp_junit_open(&xml, out, report->sweep != NULL ? "gradcmp sweep" : "gradcmp compare", &all);
+    for (size_t i = 0; i < suite_count(report); i++) {
+        add_suite(&xml, &suites[i]);
     }
     gcmp_junit_close(&xml);
 }
@@ -187,7 +300,7 @@ enum gradcmp_status gradcmp_report_write_junit(const struct gradcmp_report *repo
     struct gradcmp_document_options own = gcmp_document_options(options, 0);
     struct gcmp_out out;
     gcmp_out_begin(&out, write, user); /* first: the texts hold numbers */
-    struct pair_cases *pairs = gcmp_arena_alloc(&arena, report->pair_count, sizeof *pairs);
+    struct pair_cases *pairs = gcmp_arena_alloc(&arena, suite_count(report), sizeof *pairs);
     if (prepare(report, &arena, own.junit_level, pairs)) {
         add_suites(&out, report, pairs);
     } else {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gradcmp/sys/sweep.h"
 #include "report/facts.h"
 
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -113,4 +114,31 @@ void gcmp_repeat_compare(struct gcmp_text *text, const struct gradcmp_report *re
         gcmp_text_add(text, " ");
         gcmp_repeat_word(text, report->pairs[i].path);
     }
+}
+
+static void add_word(struct gcmp_text *text, const char *flag, const char *word) {
+    if (word != NULL) {
+        gcmp_text_addf(text, " %s%s", flag, flag[0] == '\0' ? "" : " ");
+        gcmp_repeat_word(text, word);
+    }
+}
+
+void gcmp_repeat_command(struct gcmp_text *text, const struct gradcmp_report *report) {
+    const struct gradcmp_sweep *sweep = report->sweep;
+    struct gcmp_text options = GCMP_TEXT_INIT;
+    if (sweep == NULL) {
+        gcmp_repeat_compare(text, report);
+        return;
+    }
+    gcmp_repeat_options(&options, &report->options);
+    gcmp_text_add(text, "gradcmp sweep");
+    if (options.length_bytes > 0) {
+        gcmp_text_addf(text, " %s", options.bytes);
+    }
+    add_word(text, "--plan", sweep->plan);
+    add_word(text, "--golden", sweep->golden_named);
+    add_word(text, "--baseline", sweep->baseline_named);
+    add_word(text, sweep->folder != NULL && sweep->folder[0] == '-' ? "--" : "", sweep->folder);
+    text->failed = text->failed || options.failed;
+    gcmp_text_free(&options);
 }

@@ -15,4 +15,7 @@ void gcmp_repeat_options(struct gcmp_text *text, const struct gradcmp_options *o
 /* Add "gradcmp compare OPTIONS BASELINE CANDIDATE...". */
 void gcmp_repeat_compare(struct gcmp_text *text, const struct gradcmp_report *report);
 
+/* Add the same, or for a report that is of a sweep "gradcmp sweep OPTIONS DIR". */
+void gcmp_repeat_command(struct gcmp_text *text, const struct gradcmp_report *report);
+
 #endif

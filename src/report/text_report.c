@@ -156,8 +156,12 @@ static void add_overall(struct gcmp_page *page, const struct gradcmp_report *rep
     for (size_t i = 0; i < report->pair_count; i++) {
         counts[report->pairs[i].outcome]++;
     }
-    gcmp_text_outcome(page, gcmp_overall_outcome(report));
-    gcmp_page_addf(page, ": of %zu candidates", report->pair_count);
+    if (report->unfinished > 0) {
+        gcmp_page_ink(page, GCMP_INK_DOUBT, "INTERRUPTED");
+    } else {
+        gcmp_text_outcome(page, gcmp_overall_outcome(report));
+    }
+    gcmp_page_addf(page, ": of %zu candidates", report->pair_count + report->unfinished);
     const char *separator = " ";
     for (unsigned outcome = 0; outcome <= GRADCMP_OUTCOME_ERROR; outcome++) {
         if (counts[outcome] > 0) {
@@ -165,6 +169,9 @@ static void add_overall(struct gcmp_page *page, const struct gradcmp_report *rep
                            gradcmp_outcome_name((enum gradcmp_outcome)outcome));
             separator = ", ";
         }
+    }
+    if (report->unfinished > 0) {
+        gcmp_page_addf(page, "; %zu not judged", report->unfinished);
     }
     const struct gradcmp_pair_report *decides = deciding_pair(report);
     if (decides != NULL) {
@@ -185,7 +192,7 @@ static enum gradcmp_status add_report(struct gcmp_page *page, const struct gradc
     if (report->pair_count > 1) {
         add_summary(page, report);
     }
-    if (report->pair_count != 1) {
+    if (report->pair_count != 1 || report->unfinished > 0) {
         add_overall(page, report);
     }
     return GRADCMP_OK;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gradcmp/sys/sweep.h"
+#include "report/sweep_facts.h"
 #include "report/text.h"
 
 enum {
@@ -158,16 +159,8 @@ static void add_lines(struct gcmp_page *page, const char *label, const char *con
     }
 }
 
-static size_t count_findings(const struct gradcmp_sweep *sweep) {
-    size_t count = sweep->baseline_finding_count;
-    for (size_t i = 0; i < sweep->report->pair_count; i++) {
-        count += sweep->rows[i].finding_count;
-    }
-    return count;
-}
-
 static void add_findings(struct gcmp_page *page, const struct gradcmp_sweep *sweep) {
-    if (count_findings(sweep) == 0) {
+    if (gcmp_sweep_finding_count(sweep) == 0) {
         return;
     }
     gcmp_page_heading(page, "Runs that did not do what their configuration says");
@@ -179,7 +172,6 @@ static void add_findings(struct gcmp_page *page, const struct gradcmp_sweep *swe
 }
 
 static void add_repeats(struct gcmp_page *page, const struct gradcmp_sweep *sweep) {
-    char elems[GCMP_FIGURE_BYTES], differ[GCMP_FIGURE_BYTES];
     if (sweep->repeat_count == 0) {
         return;
     }
@@ -191,16 +183,7 @@ static void add_repeats(struct gcmp_page *page, const struct gradcmp_sweep *swee
         gcmp_page_add(page, " against ");
         gcmp_page_name(page, repeat->label_a);
         struct gcmp_text found = GCMP_TEXT_INIT;
-        if (!repeat->could_be_read) {
-            gcmp_text_add(&found, repeat->error.message);
-        } else if (repeat->first == NULL) {
-            gcmp_text_addf(&found, "identical, %s elements",
-                           gcmp_figure_count(elems, repeat->elems));
-        } else {
-            gcmp_text_addf(&found, "%s of %s elements differ, first in %s",
-                           gcmp_figure_count(differ, repeat->elems - repeat->equal_bits),
-                           gcmp_figure_count(elems, repeat->elems), repeat->first);
-        }
+        gcmp_text_add_repeat(&found, repeat);
         gcmp_page_add(page, ": ");
         size_t column = strlen(repeat->label_a) + strlen(repeat->label_b) + 13;
         gcmp_page_wrap(page, column, 4, found.bytes == NULL ? "" : found.bytes);
@@ -210,13 +193,15 @@ static void add_repeats(struct gcmp_page *page, const struct gradcmp_sweep *swee
 }
 
 /* What was found in a row, and whether the plan expects that. */
-static void add_detail(struct gcmp_page *page, const struct gradcmp_sweep_row *row,
-                       const struct gradcmp_pair_report *pair) {
+static void add_detail(struct gcmp_page *page, const struct gradcmp_sweep *sweep, size_t index) {
+    const struct gradcmp_sweep_row *row = &sweep->rows[index];
+    const struct gradcmp_pair_report *pair = &sweep->report->pairs[index];
     struct gcmp_text found = GCMP_TEXT_INIT;
     gcmp_text_add_findings(&found, pair);
     if (row->has_expected) {
-        gcmp_text_addf(&found, " (the plan expects %s%s)", gradcmp_outcome_name(row->expected),
-                       pair->outcome == row->expected ? ", as found" : "");
+        gcmp_text_add(&found, " (");
+        gcmp_text_add_expected(&found, sweep, index);
+        gcmp_text_add(&found, ")");
     }
     gcmp_page_add(page, "- ");
     gcmp_page_name(page, row->label);
@@ -244,21 +229,12 @@ static void add_details(struct gcmp_page *page, const struct gradcmp_sweep *swee
             gcmp_page_heading(page, "What was found");
         }
         is_first = false;
-        add_detail(page, row, pair);
+        add_detail(page, sweep, i);
     }
-}
-
-/* Rows that were judged by an earlier sweep. */
-static size_t count_taken(const struct gradcmp_sweep *sweep) {
-    size_t count = 0;
-    for (size_t i = 0; i < sweep->report->pair_count; i++) {
-        count += sweep->report->pairs[i].taken_over;
-    }
-    return count;
 }
 
 static void add_head(struct gcmp_page *page, const struct gradcmp_sweep *sweep) {
-    char a[GCMP_FIGURE_BYTES], b[GCMP_FIGURE_BYTES];
+    struct gcmp_text read = GCMP_TEXT_INIT;
     gcmp_page_add(page, "swept      ");
     gcmp_page_name(page, sweep->root);
     gcmp_page_end_line(page);
@@ -266,20 +242,14 @@ static void add_head(struct gcmp_page *page, const struct gradcmp_sweep *sweep) 
     gcmp_page_name(page, sweep->baseline_label);
     gcmp_page_addf(page, " (%s)", sweep->baseline_reason);
     gcmp_page_end_line(page);
-    size_t taken = count_taken(sweep), judged = sweep->report->pair_count - taken;
-    if (sweep->report->readings > 0 && judged > 0) {
-        gcmp_page_addf(page, "read       %s of the baseline, ",
-                       gcmp_figure_bytes(a, sweep->baseline_bytes));
-        if (sweep->report->readings > 1) {
-            gcmp_page_addf(page, "%zu times", sweep->report->readings);
-        } else {
-            gcmp_page_add(page, "once");
-        }
-        gcmp_page_addf(page, ", and %s of %zu candidate%s",
-                       gcmp_figure_bytes(b, sweep->candidate_bytes), judged,
-                       judged == 1 ? "" : "s");
+    size_t taken = gcmp_sweep_taken_count(sweep);
+    gcmp_text_add_sweep_read(&read, sweep);
+    if (read.length_bytes > 0) {
+        gcmp_page_addf(page, "read       %s", read.bytes);
         gcmp_page_end_line(page);
     }
+    page->out.text.failed = page->out.text.failed || read.failed;
+    gcmp_text_free(&read);
     if (sweep->golden_note != NULL) {
         gcmp_page_add(page, "golden     ");
         size_t column = strlen("golden     ");
@@ -298,23 +268,11 @@ static void add_head(struct gcmp_page *page, const struct gradcmp_sweep *sweep) 
     }
 }
 
-static size_t count_unexpected(const struct gradcmp_sweep *sweep) {
-    size_t count = 0;
-    for (size_t i = 0; i < sweep->report->pair_count; i++) {
-        enum gradcmp_outcome wanted =
-            sweep->rows[i].has_expected ? sweep->rows[i].expected : GRADCMP_OUTCOME_CONSISTENT;
-        count += sweep->report->pairs[i].outcome != wanted;
-    }
-    return count;
-}
-
 /* The line that stands alone. */
 static void add_summary(struct gcmp_page *page, const struct gradcmp_sweep *sweep) {
-    size_t counts[GRADCMP_OUTCOME_ERROR + 1] = {0}, count = sweep->report->pair_count;
-    for (size_t i = 0; i < count; i++) {
-        counts[sweep->report->pairs[i].outcome]++;
-    }
+    struct gcmp_text summary = GCMP_TEXT_INIT;
     int status = gradcmp_sweep_exit_status(sweep);
+    gcmp_text_add_sweep_summary(&summary, sweep);
     gcmp_page_end_line(page);
     gcmp_page_ink(page,
                   status == 0   ? GCMP_INK_GOOD
@@ -324,28 +282,10 @@ static void add_summary(struct gcmp_page *page, const struct gradcmp_sweep *swee
                   : status == 0         ? "SWEEP PASSES"
                   : status == 1         ? "SWEEP FAILS"
                                         : "SWEEP INCOMPLETE");
-    gcmp_page_addf(page, ": of %zu configuration%s", count + sweep->report->unfinished,
-                   count + sweep->report->unfinished == 1 ? "" : "s");
-    const char *separator = " ";
-    for (unsigned outcome = 0; outcome <= GRADCMP_OUTCOME_ERROR; outcome++) {
-        if (counts[outcome] > 0) {
-            gcmp_page_addf(page, "%s%zu %s", separator, counts[outcome],
-                           gradcmp_outcome_name((enum gradcmp_outcome)outcome));
-            separator = ", ";
-        }
-    }
-    size_t unexpected = count_unexpected(sweep), findings = count_findings(sweep);
-    if (unexpected > 0) {
-        gcmp_page_addf(page, "; %zu not as expected", unexpected);
-    }
-    if (sweep->unfinished > 0) {
-        gcmp_page_addf(page, "; %zu not judged", sweep->unfinished);
-    }
-    if (findings > 0) {
-        gcmp_page_addf(page, "; %zu finding%s about configurations", findings,
-                       findings == 1 ? "" : "s");
-    }
+    gcmp_page_addf(page, ": %s", summary.bytes == NULL ? "" : summary.bytes);
     gcmp_page_end_line(page);
+    page->out.text.failed = page->out.text.failed || summary.failed;
+    gcmp_text_free(&summary);
 }
 
 enum gradcmp_status gradcmp_sweep_write_text(const struct gradcmp_sweep *sweep,
@@ -358,7 +298,7 @@ enum gradcmp_status gradcmp_sweep_write_text(const struct gradcmp_sweep *sweep,
     choose_columns(&columns, sweep, &page);
     gcmp_out_begin(&page.out, write, user);
     add_head(&page, sweep);
-    gcmp_page_heading(&page, count_taken(sweep) == 0
+    gcmp_page_heading(&page, gcmp_sweep_taken_count(sweep) == 0
                                  ? "Worst error / bound by layers; * marks a finding"
                                  : "Worst error / bound by layers; * marks a finding, = a row "
                                    "taken over");

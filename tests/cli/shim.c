@@ -2,6 +2,9 @@
  * SHIM_CLOCK: the monotonic clock goes on by one second each time it is looked at, so that what
  * depends on time shows without waiting. SHIM_SIGNAL=N: the first look raises signal N, once the
  * program has said what to do about it (a sanitizer looks at the clock before main).
+ * SHIM_LOOK=M: not the first look does, but the Mth behind that. SHIM_RENAME=M: no look at the
+ * clock raises it, but the Mth file that is renamed, once it has its new name. SHIM_READS=TEXT: at
+ * the end, how many bytes were read from files with TEXT in their paths is told on standard error.
  * SHIM_PROBE=FILE: when the program asks whether it has a terminal, which it does before it reads
  * anything, each of reading FILE, starting a program, a process and a connection is tried, and told
  * on standard error. */
@@ -9,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +22,17 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-static void raise_once(int number) {
-    static int raised;
+static long number_of(const char *name) {
+    return getenv(name) == NULL ? 0 : atol(getenv(name));
+}
+
+/* Raise the signal at call number `which` of those that are made once it is caught. */
+static void raise_once(long which) {
+    static long calls;
     struct sigaction now;
-    if (!raised && sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_DFL) {
-        raised = 1;
+    int number = (int)number_of("SHIM_SIGNAL");
+    if (number != 0 && sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_DFL &&
+        ++calls == which) {
         raise(number);
     }
 }
@@ -32,8 +42,8 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     if (clock != CLOCK_MONOTONIC) {
         return (int)syscall(SYS_clock_gettime, clock, now);
     }
-    if (getenv("SHIM_SIGNAL") != NULL) {
-        raise_once(atoi(getenv("SHIM_SIGNAL")));
+    if (getenv("SHIM_RENAME") == NULL) {
+        raise_once(number_of("SHIM_LOOK") + 1);
     }
     if (getenv("SHIM_CLOCK") == NULL) {
         return (int)syscall(SYS_clock_gettime, clock, now);
@@ -41,6 +51,48 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     now->tv_sec = ++looks;
     now->tv_nsec = 0;
     return 0;
+}
+
+int rename(const char *from, const char *to) {
+    int result = (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+    if (result == 0 && getenv("SHIM_RENAME") != NULL) {
+        raise_once(number_of("SHIM_RENAME"));
+    }
+    return result;
+}
+
+static atomic_long bytes_read;
+
+static ssize_t count_read(int descriptor, ssize_t got) {
+    char link[64], path[4096];
+    const char *wanted = getenv("SHIM_READS");
+    if (wanted != NULL && got > 0) {
+        int error = errno;
+        snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+        ssize_t length = readlink(link, path, sizeof path - 1);
+        path[length < 0 ? 0 : length] = '\0';
+        if (strstr(path, wanted) != NULL) {
+            atomic_fetch_add(&bytes_read, got);
+        }
+        errno = error;
+    }
+    return got;
+}
+
+ssize_t pread(int descriptor, void *buffer, size_t count, off_t offset) {
+    return count_read(descriptor, syscall(SYS_pread64, descriptor, buffer, count, offset));
+}
+/* What the compiler's hardening makes of the same call. */
+ssize_t __pread_chk(int descriptor, void *buffer, size_t count, off_t offset, size_t room) {
+    (void)room;
+    return pread(descriptor, buffer, count, offset);
+}
+
+__attribute__((destructor)) static void tell_reads(void) {
+    if (getenv("SHIM_READS") != NULL) {
+        fprintf(stderr, "read from %s: %ld bytes\n", getenv("SHIM_READS"),
+                atomic_load(&bytes_read));
+    }
 }
 
 static void tell(const char *what, long result) {

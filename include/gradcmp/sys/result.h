@@ -168,6 +168,7 @@ struct gradcmp_report {
     uint64_t cause_bytes;          /* read from files in the search for causes */
     size_t readings;               /* how often the baseline was read */
     size_t unfinished;             /* candidates that an interrupt left without a pair */
+    const struct gradcmp_sweep *sweep; /* that it is of: documents tell the whole; NULL: none */
 };
 
 /* One thing that `check` found. */

@@ -44,6 +44,7 @@ struct gradcmp_sweep {
     const char *golden;                       /* file of golden values; NULL: none */
     const char *golden_note; /* what was done with it, or why there is none; NULL: nothing to say */
     size_t unfinished;       /* rows and repeats that an interrupt left out */
+    const char *folder, *plan, *baseline_named, *golden_named; /* as the caller gave them; NULL */
 };
 
 #ifdef __cplusplus

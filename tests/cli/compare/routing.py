@@ -1,0 +1,43 @@
+"""Write a.safetensors and b.safetensors: gradients of four layers of eight experts; in b rounding
+noise, and in layer 2 two experts from which part of the tokens went elsewhere. With an argument,
+a dense weight of that layer is wrong too."""
+import json
+import random
+import struct
+import sys
+
+LAYERS, EXPERTS, ROWS, COLUMNS = 4, 8, 16, 24
+chance = random.Random(7)
+names = ["embedding.word_embeddings.weight", "output_layer.weight"]
+for layer in range(LAYERS):
+    start = f"decoder.layers.{layer}."
+    names += [start + "self_attention.linear_proj.weight", start + "mlp.router.weight"]
+    names += [f"{start}mlp.experts.experts.{e}.linear_fc1.weight" for e in range(EXPERTS)]
+
+
+def noise(values, size):
+    return [x + size * chance.gauss(0, 1) for x in values]
+
+
+def write(path, tensors):
+    header, data = {}, b""
+    for name, values in tensors.items():
+        raw = struct.pack(f"<{len(values)}f", *values)
+        header["optimizer.state.exp_avg." + name] = {
+            "dtype": "F32", "shape": [ROWS, COLUMNS], "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+a = {name: noise([0.0] * (ROWS * COLUMNS), 1.0) for name in names}
+b = {name: noise(values, 0.004) for name, values in a.items()}
+for expert in (1, 6):
+    name = f"decoder.layers.2.mlp.experts.experts.{expert}.linear_fc1.weight"
+    b[name] = noise(a[name], 0.2)
+if len(sys.argv) > 1:
+    name = "decoder.layers.2.self_attention.linear_proj.weight"
+    b[name] = noise(a[name], 0.3)
+write("a.safetensors", a)
+write("b.safetensors", b)
