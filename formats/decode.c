@@ -68,12 +68,30 @@ static enum gradcmp_status run_decoder(const struct gcmp_bytes *in, enum gcmp_co
     }
 }
 
+/* The most that deflate makes of a byte: 258 bytes of 2 bits (RFC 1951). */
+enum { MAX_DEFLATE_RATIO = 1032 };
+
+/* Refuse at once what cannot become long enough: otherwise a file of few bytes that claims many
+ * would keep the decoder busy for nothing. */
+static enum gradcmp_status check_ratio(const struct gcmp_bytes *in, enum gcmp_codec codec,
+                                       uint64_t min_bytes, struct gradcmp_error *error) {
+    bool is_deflate = codec == GCMP_CODEC_GZIP || codec == GCMP_CODEC_ZLIB;
+    if (is_deflate && min_bytes / MAX_DEFLATE_RATIO > in->length_bytes) {
+        GCMP_BYTES_FAIL(in, 0, error, GRADCMP_ERROR_CORRUPT,
+                        "zlib: %llu bytes cannot be decoded to %llu",
+                        (unsigned long long)in->length_bytes, (unsigned long long)min_bytes);
+    }
+    return GRADCMP_OK;
+}
+
 enum gradcmp_status gcmp_decode(const struct gcmp_bytes *in, enum gcmp_codec codec,
                                 uint64_t min_bytes, uint64_t max_bytes, struct gcmp_bytes *out,
                                 struct gradcmp_error *error) {
     struct gcmp_writer writer;
+    GCMP_TRY(check_ratio(in, codec, min_bytes, error));
     enum gradcmp_status status = gcmp_writer_open(&writer, in, max_bytes, error);
     if (status == GRADCMP_OK) {
+        writer.min_bytes = min_bytes;
         status = run_decoder(in, codec, &writer, error);
     }
     if (status == GRADCMP_OK) {

@@ -21,10 +21,11 @@ static enum gradcmp_status check_header(const struct gcmp_feed *feed,
     }
     unsigned long long stated = ZSTD_getFrameContentSize(feed->buffer, feed->have);
     if (stated != ZSTD_CONTENTSIZE_UNKNOWN && stated != ZSTD_CONTENTSIZE_ERROR &&
-        stated > writer->max_bytes) {
+        (stated > writer->max_bytes || stated < writer->min_bytes)) {
         GCMP_BYTES_FAIL(feed->in, 0, error, GRADCMP_ERROR_CORRUPT,
                         "zstd: the frame states %llu bytes, expected %llu", stated,
-                        (unsigned long long)writer->max_bytes);
+                        (unsigned long long)(stated > writer->max_bytes ? writer->max_bytes
+                                                                        : writer->min_bytes));
     }
     return GRADCMP_OK;
 }

@@ -49,6 +49,7 @@ struct gcmp_writer {
     const struct gcmp_bytes *source;
     struct gcmp_bytes made;
     uint64_t max_bytes;
+    uint64_t min_bytes;    /* for decoders that learn early how much there will be; else 0 */
     unsigned char *buffer; /* TEMPORARY: what is not yet in the file */
     size_t buffered;
     unsigned char spare; /* where the byte too many goes */

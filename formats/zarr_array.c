@@ -138,7 +138,7 @@ static enum gradcmp_status read_compressor(const struct gcmp_json_file *file,
                                            struct gcmp_zarr_array *array,
                                            struct gradcmp_error *error) {
     const json_t *value = json_object_get(file->root, "compressor");
-    if (value == NULL || json_is_null(value)) {
+    if (json_is_null(value)) {
         return GRADCMP_OK;
     }
     const char *id = json_string_value(json_object_get(value, "id"));
@@ -160,8 +160,7 @@ static enum gradcmp_status read_filters(const struct gcmp_json_file *file,
                                         struct gcmp_zarr_array *array,
                                         struct gradcmp_error *error) {
     const json_t *value = json_object_get(file->root, "filters");
-    if (value == NULL || json_is_null(value) ||
-        (json_is_array(value) && json_array_size(value) == 0)) {
+    if (json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0)) {
         return GRADCMP_OK;
     }
     const json_t *filter = json_array_get(value, 0);
@@ -180,7 +179,7 @@ static enum gradcmp_status read_filters(const struct gcmp_json_file *file,
 static enum gradcmp_status read_order(const struct gcmp_json_file *file,
                                       struct gcmp_zarr_array *array, struct gradcmp_error *error) {
     const json_t *value = json_object_get(file->root, "order");
-    const char *order = value == NULL ? "C" : json_string_value(value);
+    const char *order = json_string_value(value);
     if (order == NULL || (strcmp(order, "C") != 0 && strcmp(order, "F") != 0)) {
         GCMP_JSON_FAIL(file, "order", error, GRADCMP_ERROR_CORRUPT,
                        "zarr: expected \"C\" or \"F\" as order, found %s", gcmp_json_kind(value));
@@ -205,6 +204,20 @@ static enum gradcmp_status read_separator(const struct gcmp_json_file *file,
     return GRADCMP_OK;
 }
 
+/* What decides how bytes become elements must be stated, as the specification has it: a key that is
+ * lost, or damaged, is no default. */
+static enum gradcmp_status check_stated(const struct gcmp_json_file *file,
+                                        struct gradcmp_error *error) {
+    static const char *const keys[] = {"compressor", "filters", "order"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (json_object_get(file->root, keys[i]) == NULL) {
+            GCMP_JSON_FAIL(file, "zarr_format", error, GRADCMP_ERROR_CORRUPT,
+                           "zarr: no %s, which an array of version 2 must state", keys[i]);
+        }
+    }
+    return GRADCMP_OK;
+}
+
 enum gradcmp_status gcmp_zarr_read_v2(const struct gcmp_json_file *file,
                                       struct gcmp_zarr_array *out, struct gradcmp_error *error) {
     const json_t *version = json_object_get(file->root, "zarr_format");
@@ -220,6 +233,7 @@ enum gradcmp_status gcmp_zarr_read_v2(const struct gcmp_json_file *file,
     if (out->dtype == GRADCMP_DTYPE_NONE) {
         return GRADCMP_OK;
     }
+    GCMP_TRY(check_stated(file, error));
     GCMP_TRY(read_compressor(file, out, error));
     GCMP_TRY(read_filters(file, out, error));
     GCMP_TRY(read_order(file, out, error));

@@ -315,6 +315,33 @@ static void test_decode__bomb_stops_at_the_expected_size(void **state) {
     free(zeros);
 }
 
+/* What says by its own length, or in its header, that it cannot be long enough is not decoded. */
+static void test_decode__too_few_bytes_are_refused_at_once(void **state) {
+    (void)state;
+    unsigned char *zeros = calloc(1, 1 << 20);
+    size_t count;
+    unsigned char *encoded = encode(GCMP_CODEC_ZLIB, zeros, 1 << 20, false, &count);
+    char message[100];
+    uint64_t most = 1032 * (uint64_t)count;
+    snprintf(message, sizeof message, "zlib: %zu bytes cannot be decoded to %llu", count,
+             (unsigned long long)most + 1032);
+    check_refused(decode(encoded, count, GCMP_CODEC_ZLIB, most + 1032, most + 1032),
+                  GRADCMP_ERROR_CORRUPT, 0, message);
+    snprintf(message, sizeof message, "decodes to 1048576 bytes, expected %llu",
+             (unsigned long long)most);
+    check_refused(decode(encoded, count, GCMP_CODEC_ZLIB, most, most), GRADCMP_ERROR_CORRUPT, 0,
+                  message);
+    free(encoded);
+    encoded = malloc(ZSTD_compressBound(SMALL));
+    count = ZSTD_compress(encoded, ZSTD_compressBound(SMALL), zeros, SMALL, 1);
+    snprintf(message, sizeof message, "zstd: the frame states %d bytes, expected %d", SMALL,
+             SMALL + 1);
+    check_refused(decode(encoded, count, GCMP_CODEC_ZSTD, SMALL + 1, 2 * SMALL),
+                  GRADCMP_ERROR_CORRUPT, 0, message);
+    free(encoded);
+    free(zeros);
+}
+
 /* Frame header: magic, descriptor (8-byte content size, no window), content size. */
 static void test_decode_zstd__stated_size_that_lies_is_refused(void **state) {
     (void)state;
@@ -503,6 +530,7 @@ int main(void) {
         cmocka_unit_test(test_decode__other_bytes_are_refused),
         cmocka_unit_test(test_decode__flipped_checksum_is_refused),
         cmocka_unit_test(test_decode__bomb_stops_at_the_expected_size),
+        cmocka_unit_test(test_decode__too_few_bytes_are_refused_at_once),
         cmocka_unit_test(test_decode_zstd__stated_size_that_lies_is_refused),
         cmocka_unit_test(test_decode_zstd__window_over_the_limit_is_refused),
 #if defined(GRADCMP_HAVE_BLOSC)

@@ -50,6 +50,11 @@ static void write_text(const char *temp, const char *name, const char *text) {
 #define V2(shape, chunks, dtype, more)                                                             \
     "{\"zarr_format\":2,\"shape\":" shape ",\"chunks\":" chunks ",\"dtype\":\"" dtype              \
     "\",\"compressor\":null,\"filters\":null,\"order\":\"C\",\"fill_value\":0" more "}"
+/* One axis of one element (or a chunk of another size), and what decides how bytes are read. */
+#define V2_READ(chunk, compressor, filters, order)                                                 \
+    "{\"zarr_format\":2,\"shape\":[1],\"chunks\":[" chunk                                          \
+    "],\"dtype\":\"<f4\",\"compressor\":" compressor ",\"filters\":" filters ",\"order\":" order   \
+    ",\"fill_value\":0}"
 #define V3(shape, chunks, dtype, codecs, more)                                                     \
     "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":" shape ",\"data_type\":\"" dtype        \
     "\",\"chunk_grid\":{\"name\":\"regular\",\"configuration\":{\"chunk_shape\":" chunks           \
@@ -216,9 +221,10 @@ static void test_open__shuffled_chunk_is_put_in_order(void **state) {
     for (size_t i = 0; i < 12; i++) {
         shuffled[i % 4 * 3 + i / 4] = bytes[i];
     }
-    write_text(temp, "exp_avg.w/.zarray",
-               "{\"zarr_format\":2,\"shape\":[3],\"chunks\":[3],\"dtype\":\"<f4\",\"filters\":"
-               "[{\"id\":\"shuffle\",\"elementsize\":4}]}");
+    write_text(
+        temp, "exp_avg.w/.zarray",
+        "{\"zarr_format\":2,\"shape\":[3],\"chunks\":[3],\"dtype\":\"<f4\",\"compressor\":null,"
+        "\"filters\":[{\"id\":\"shuffle\",\"elementsize\":4}],\"order\":\"C\"}");
     write_file(temp, "exp_avg.w/0", shuffled, 12);
     struct opened *opened = open_good(format, temp);
     check_values(opened, "w", "exp_avg", (const int[]){7, 8, 9}, 3);
@@ -270,9 +276,7 @@ static void test_resolve__bomb_is_refused(void **state) {
     unsigned char *zeros = calloc(1, count), *encoded = malloc(count);
     uLongf encoded_bytes = count;
     assert_int_equal(compress(encoded, &encoded_bytes, zeros, count), Z_OK);
-    write_text(temp, "exp_avg.w/.zarray",
-               "{\"zarr_format\":2,\"shape\":[1],\"chunks\":[1],\"dtype\":\"<f4\",\"compressor\":"
-               "{\"id\":\"zlib\"}}");
+    write_text(temp, "exp_avg.w/.zarray", V2_READ("1", "{\"id\":\"zlib\"}", "null", "\"C\""));
     write_file(temp, "exp_avg.w/0", encoded, encoded_bytes);
     struct opened *opened = open_good(format, temp);
     struct gradcmp_extent extent;
@@ -282,6 +286,25 @@ static void test_resolve__bomb_is_refused(void **state) {
     close_format(opened);
     free(zeros);
     free(encoded);
+}
+
+/* A header of blosc that states 4 GiB on both sides. */
+static void test_resolve__blosc_that_lies_is_refused(void **state) {
+    (void)state;
+    struct opened *opened = open_good(format, BAD "blosc_lie");
+    struct gradcmp_extent extent;
+#if defined(GRADCMP_HAVE_BLOSC)
+    enum gradcmp_status code = GRADCMP_ERROR_CORRUPT;
+    const char *message = "blosc: the buffer's header contradicts its 40 bytes";
+#else
+    enum gradcmp_status code = GRADCMP_ERROR_UNSUPPORTED;
+    const char *message = "blosc: this build of gradcmp has no decoder for it (GRADCMP_BLOSC)";
+#endif
+    assert_int_equal(format->resolve(&opened->catalogue, 0, &extent, &opened->error), code);
+    assert_string_equal(opened->error.message, message);
+    assert_int_equal(opened->error.offset_bytes, 0);
+    assert_text_contains(opened->error.path, "blosc_lie/optimizer.state.exp_avg.w/0.0");
+    close_format(opened);
 }
 
 struct bad {
@@ -344,21 +367,32 @@ static const struct bad_text bad_texts[] = {
      "zarr: dtype \"|f4\" states no byte order"},
     {A2, "{\"zarr_format\":2,\"shape\":[1],\"chunks\":[1],\"dtype\":4}", "\"dtype",
      GRADCMP_ERROR_CORRUPT, "zarr: expected a text as dtype, found an integer"},
-    {A2,
-     "{\"zarr_format\":2,\"shape\":[1],\"chunks\":[1],\"dtype\":\"<f4\",\"filters\":[{\"id\":"
-     "\"delta\"}]}",
-     "\"filters", GRADCMP_ERROR_UNSUPPORTED, "zarr: filter \"delta\" is not read"},
-    {A2, "{\"zarr_format\":2,\"shape\":[1],\"chunks\":[1],\"dtype\":\"<f4\",\"order\":\"A\"}",
-     "\"order", GRADCMP_ERROR_CORRUPT, "zarr: expected \"C\" or \"F\" as order, found a text"},
-    {A2,
-     "{\"zarr_format\":2,\"shape\":[1],\"chunks\":[1],\"dtype\":\"<f4\",\"compressor\":\"gzip\"}",
-     "\"compressor", GRADCMP_ERROR_CORRUPT,
+    {A2, V2_READ("1", "null", "[{\"id\":\"delta\"}]", "\"C\""), "\"filters",
+     GRADCMP_ERROR_UNSUPPORTED, "zarr: filter \"delta\" is not read"},
+    {A2, V2_READ("1", "null", "[{\"id\":\"shuffle\",\"elementsize\":0}]", "\"C\""), "\"filters",
+     GRADCMP_ERROR_UNSUPPORTED, "zarr: filter \"shuffle\" is not read"},
+    {A2, V2_READ("1", "null", "null", "\"A\""), "\"order", GRADCMP_ERROR_CORRUPT,
+     "zarr: expected \"C\" or \"F\" as order, found a text"},
+    {A2, V2_READ("1", "\"gzip\"", "null", "\"C\""), "\"compressor", GRADCMP_ERROR_CORRUPT,
      "zarr: expected an object with an id as compressor, found a text"},
-    {A2,
-     "{\"zarr_format\":2,\"shape\":[1],\"chunks\":[4294967296],\"dtype\":\"<f4\",\"compressor\":"
-     "{\"id\":\"gzip\"}}",
-     "\"chunks", GRADCMP_ERROR_LIMIT,
+    {A2, V2_READ("4294967296", "{\"id\":\"gzip\"}", "null", "\"C\""), "\"chunks",
+     GRADCMP_ERROR_LIMIT,
      "zarr: compressed chunks of 17179869184 bytes, at most 2147483648 are read"},
+    {A2,
+     "{\"zarr_format\":2,\"shape\":[1],\"chunks\":[1],\"dtype\":\"<f4\",\"filters\":null,"
+     "\"order\":\"C\"}",
+     "\"zarr_format", GRADCMP_ERROR_CORRUPT,
+     "zarr: no compressor, which an array of version 2 must state"},
+    {A2,
+     "{\"zarr_format\":2,\"shape\":[1],\"chunks\":[1],\"dtype\":\"<f4\",\"compressor\":null,"
+     "\"filter\":null,\"order\":\"C\"}",
+     "\"zarr_format", GRADCMP_ERROR_CORRUPT,
+     "zarr: no filters, which an array of version 2 must state"},
+    {A2,
+     "{\"zarr_format\":2,\"shape\":[1],\"chunks\":[1],\"dtype\":\"<f4\",\"compressor\":null,"
+     "\"filters\":null,\"Order\":\"F\"}",
+     "\"zarr_format", GRADCMP_ERROR_CORRUPT,
+     "zarr: no order, which an array of version 2 must state"},
     {A3, "{\"zarr_format\":3,\"node_type\":\"tree\"}", "\"node_type", GRADCMP_ERROR_CORRUPT,
      "zarr: expected \"array\" or \"group\" as node_type, found a text"},
     {A3, V3("[1]", "[1]", "float32", LITTLE, ",\"secret\":1"), "\"secret",
@@ -445,6 +479,7 @@ int main(void) {
         TEMP_TEST(test_open__claimed_chunks_cost_nothing),
         TEMP_TEST(test_open__chunks_without_metadata_are_refused),
         TEMP_TEST(test_resolve__bomb_is_refused),
+        cmocka_unit_test(test_resolve__blosc_that_lies_is_refused),
         cmocka_unit_test(test_open__each_defect_is_told),
         TEMP_TEST(test_open__each_defect_of_metadata_is_told),
         TEMP_TEST(test_probe__is_by_content),
