@@ -19,6 +19,7 @@
 #include "formats/dcp_groups.h"
 #include "formats/dcp_item.h"
 #include "formats/dcp_metadata.h"
+#include "formats/dcp_run.h"
 #include "formats/dcp_safetensors.h"
 #include "formats/megatron_args.h"
 #include "formats/megatron_flat.h"
@@ -174,6 +175,7 @@ static enum gradcmp_status open_catalogue(struct gradcmp_catalogue *catalogue,
     GCMP_TRY(gcmp_megatron_add_gathered(catalogue, error));
     if (!common) { /* which says it for all parameters */
         GCMP_TRY(gcmp_dcp_read_groups(catalogue, error));
+        GCMP_TRY(gcmp_dcp_read_run(catalogue, error));
         GCMP_TRY(megatron ? note_lost_common(catalogue, error) : GRADCMP_OK);
     }
     catalogue->writer = megatron ? "megatron-core" : "torch";

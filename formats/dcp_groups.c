@@ -1,7 +1,7 @@
 /* Options and counters of torch's optimizers. Flattened, each parameter has all options of its
- * group (torch.distributed.checkpoint.state_dict, flatten_optimizer_state_dict); else each group
- * has. `step` is a tensor of each parameter (torch 1.12 and later), an integer, or an option of the
- * group (Apex, Transformer Engine).
+ * group (torch.distributed.checkpoint.state_dict, flatten_optimizer_state_dict; Megatron-FSDP's
+ * param_to_group_meta); else each group has. `step` is a tensor of each parameter (torch 1.12 and
+ * later), an integer, or an option of the group (Apex, Transformer Engine).
  *
  * Limits: MAX_READ items of one option, evenly spread, are looked at; MAX_ITEM_BYTES of a
  * compressed one, and of a list of parameters; MAX_LISTS of these. */
@@ -45,8 +45,16 @@ static bool ends_with(const char *text, const char *word) {
            strcmp(text + bytes - word_bytes, word) == 0;
 }
 
+/* The word before the group, or before the parameter that the options are of; NULL in other keys.
+ * Megatron-FSDP repeats the options of a group for each of its parameters. */
+static const char *group_mark(const char *key) {
+    return strstr(key, "param_groups.") != NULL          ? "param_groups."
+           : strstr(key, "param_to_group_meta.") != NULL ? "param_to_group_meta."
+                                                         : NULL;
+}
+
 static bool is_item_of(const struct gradcmp_stored *stored, const struct option *option) {
-    bool in_group = strstr(stored->key, "param_groups.") != NULL;
+    bool in_group = group_mark(stored->key) != NULL;
     bool in_state = option->of_state && (strncmp(stored->key, "state.", 6) == 0 ||
                                          strstr(stored->key, ".state.") != NULL);
     return (in_group || in_state) && stored->piece_count > 0 &&
@@ -340,17 +348,27 @@ static enum gradcmp_status note_group(struct adams *adams, const struct reading 
 static enum gradcmp_status note_readings(struct adams *adams, const struct option *option) {
     for (size_t i = 0; i < option->read; i++) {
         const struct reading *reading = &option->readings[i];
-        bool in_group = strstr(reading->stored->key, "param_groups.") != NULL;
+        const char *mark = group_mark(reading->stored->key);
         const char *name = middle_of(adams->catalogue->arena, reading->stored->key,
-                                     in_group ? "param_groups." : "state.");
+                                     mark != NULL ? mark : "state.");
         if (name == NULL) {
             continue;
         }
         bool is_number = name[strspn(name, "0123456789")] == '\0';
-        GCMP_TRY(in_group && is_number ? note_group(adams, reading, option->word)
-                                       : note_value(adams, name, option->word, reading->values));
+        GCMP_TRY(mark != NULL && is_number
+                     ? note_group(adams, reading, option->word)
+                     : note_value(adams, name, option->word, reading->values));
     }
     return GRADCMP_OK;
+}
+
+/* The halves of a gated weight ("...weight_w", "...weight_v") have the options of the whole. */
+static bool find_adam(const struct adams *adams, const char *name, size_t *index) {
+    size_t bytes = strlen(name);
+    bool is_half =
+        bytes > 2 && (strcmp(name + bytes - 2, "_w") == 0 || strcmp(name + bytes - 2, "_v") == 0);
+    return gcmp_map_find(&adams->by_name, name, bytes, index) ||
+           (is_half && gcmp_map_find(&adams->by_name, name, bytes - 2, index));
 }
 
 static enum gradcmp_status give(struct adams *adams) {
@@ -362,8 +380,7 @@ static enum gradcmp_status give(struct adams *adams) {
             continue;
         }
         const char *name = middle_of(catalogue->arena, stored->key, "state.");
-        if (name != NULL && adams->items != NULL &&
-            gcmp_map_find(&adams->by_name, name, strlen(name), &index)) {
+        if (name != NULL && adams->items != NULL && find_adam(adams, name, &index)) {
             stored->adam = adams->items[index];
         }
     }

@@ -267,12 +267,27 @@ static void set_iteration(struct gradcmp_catalogue *catalogue, const struct gcmp
     }
 }
 
+/* The dict of a namespace, or of a dict itself. */
+static const struct gcmp_node *dict_of(const struct gcmp_node *args) {
+    return args != NULL && args->kind == GCMP_NODE_CALL ? args->as.call.state : args;
+}
+
+enum gradcmp_status gcmp_megatron_read_args(struct gradcmp_catalogue *catalogue,
+                                            const struct gcmp_node *args,
+                                            struct gradcmp_error *error) {
+    const struct gcmp_node *dict = dict_of(args);
+    GCMP_TRY(set_all(catalogue, "", dict, error));
+    set_parallel(catalogue);
+    set_model(catalogue);
+    set_iteration(catalogue, NULL, dict);
+    return GRADCMP_OK;
+}
+
 enum gradcmp_status gcmp_megatron_read_run(struct gradcmp_catalogue *catalogue,
                                            const struct gcmp_node *root,
                                            struct gradcmp_error *error) {
     const struct gcmp_node *args = gcmp_node_get(root, "args");
-    const struct gcmp_node *dict =
-        args != NULL && args->kind == GCMP_NODE_CALL ? args->as.call.state : args;
+    const struct gcmp_node *dict = dict_of(args);
     const struct gcmp_node *content = gcmp_node_get(root, "content_metadata");
     const struct gcmp_node *type = gcmp_node_get(content, "distrib_optim_sharding_type");
     GCMP_TRY(read_optimizer(catalogue, root, dict, error));

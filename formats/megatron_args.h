@@ -16,6 +16,11 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_megatron_read_run(struct gradcmp_catal
                                                             const struct gcmp_node *root,
                                                             struct gradcmp_error *error);
 
+/* The same from the arguments alone. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_megatron_read_args(struct gradcmp_catalogue *catalogue,
+                                                             const struct gcmp_node *args,
+                                                             struct gradcmp_error *error);
+
 /* The same from common.pt in the catalogue's directory; *found tells whether there is one. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_megatron_read_common(struct gradcmp_catalogue *catalogue,
                                                                bool *found,
