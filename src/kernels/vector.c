@@ -8,8 +8,10 @@ struct run_side {
     enum gradcmp_dtype dtype;
     struct gcmp_float_format format;
     unsigned log2_bytes;
-    const void *elems; /* as stored */
-    const void *wide;  /* as float64 or float32 */
+    uint64_t special;       /* least magnitude that is not finite */
+    uint64_t max_magnitude; /* of the runs that were not left to the scalar code */
+    const void *elems;      /* as stored */
+    const void *wide;       /* as float64 or float32 */
 };
 
 /* A block's state, and the buffers of the run at hand. */
@@ -28,7 +30,8 @@ struct frame {
 };
 
 static struct run_side make_side(enum gradcmp_dtype dtype) {
-    struct run_side side = {dtype, gcmp_float_format(dtype), 0, NULL, NULL};
+    struct run_side side = {.dtype = dtype, .format = gcmp_float_format(dtype)};
+    side.special = gcmp_lane_special(side.format);
     while (1u << side.log2_bytes < gcmp_dtype_bytes(dtype)) {
         side.log2_bytes++;
     }
@@ -83,19 +86,15 @@ static void scan_mixed(struct frame *frame, size_t n, struct gcmp_scan *out) {
     }
 }
 
-static double magnitude_value(const struct run_side *side, uint64_t magnitude) {
-    return gcmp_lane_from_bits(gcmp_lane_widen(side->format, magnitude));
-}
-
 /* Take over what a scan found of a run of finite elements. */
 static void add_scan(struct frame *frame, const struct gcmp_scan *scan, size_t n) {
     struct gradcmp_tally *counts = &frame->counts;
-    const struct run_side *a = &frame->a, *b = &frame->b;
+    struct run_side *a = &frame->a, *b = &frame->b;
     counts->elems += n;
     counts->equal_bits += scan->equal;
     counts->max_ulp = scan->max_ulp > counts->max_ulp ? scan->max_ulp : counts->max_ulp;
-    counts->max_a = gcmp_lane_larger(counts->max_a, magnitude_value(a, scan->max_a));
-    counts->max_b = gcmp_lane_larger(counts->max_b, magnitude_value(b, scan->max_b));
+    a->max_magnitude = scan->max_a > a->max_magnitude ? scan->max_a : a->max_magnitude;
+    b->max_magnitude = scan->max_b > b->max_magnitude ? scan->max_b : b->max_magnitude;
     if (scan->min_a == 0) {
         counts->zeros_a += frame->ops->zeros[a->log2_bytes](a->elems, n);
     }
@@ -135,8 +134,7 @@ static void add_run(struct frame *frame, size_t first, size_t n) {
     } else {
         scan_mixed(frame, n, &scan);
     }
-    if (scan.max_a >= gcmp_lane_special(frame->a.format) ||
-        scan.max_b >= gcmp_lane_special(frame->b.format)) {
+    if (scan.max_a >= frame->a.special || scan.max_b >= frame->b.special) {
         add_scalar(frame, first, first + n);
         return;
     }
@@ -175,29 +173,38 @@ static size_t find_max_d(const struct frame *frame) {
     return found;
 }
 
-/* Join the lanes' sums, the counts and the maximum into the block's tally. */
+/* Fold one of the sums of all lanes, as gcmp_scalar_fold_lanes does. */
+static double fold_lanes(const double lanes[GRADCMP_LANES]) {
+    double sums[GRADCMP_LANES];
+    memcpy(sums, lanes, sizeof sums);
+    for (size_t step = GRADCMP_LANES / 2; step > 0; step /= 2) {
+        for (size_t j = 0; j < step; j++) {
+            sums[j] = GCMP_LANE_ADD(sums[j], sums[j + step]);
+        }
+    }
+    return sums[0];
+}
+
+static double largest_value(const struct run_side *side) {
+    return gcmp_lane_from_bits(gcmp_lane_widen(side->format, side->max_magnitude));
+}
+
+/* Join the lanes' sums, the counts and the maxima into the block's tally. */
 static void finish(struct frame *frame, struct gradcmp_tally *out) {
-    struct gradcmp_tally lanes[GRADCMP_LANES];
-    memset(lanes, 0, sizeof lanes);
-    for (size_t j = 0; j < GRADCMP_LANES; j++) {
-        lanes[j].d2 = frame->sums.d2[j];
-        lanes[j].ad = frame->sums.ad[j];
-        lanes[j].a2 = frame->sums.a2[j];
-        lanes[j].b2 = frame->sums.b2[j];
-    }
-    gcmp_scalar_fold_lanes(lanes, out);
-    struct gradcmp_tally maximum, *counts = &frame->counts;
-    memset(&maximum, 0, sizeof maximum);
+    struct gradcmp_tally maxima;
+    memset(&maxima, 0, sizeof maxima);
     if (frame->max_d > 0) {
-        maximum.max_d = frame->max_d;
-        maximum.max_d_index = find_max_d(frame);
+        maxima.max_d = frame->max_d;
+        maxima.max_d_index = find_max_d(frame);
     }
-    gcmp_lane_fold(counts, &maximum);
-    counts->d2 = out->d2;
-    counts->ad = out->ad;
-    counts->a2 = out->a2;
-    counts->b2 = out->b2;
-    *out = *counts;
+    maxima.max_a = largest_value(&frame->a);
+    maxima.max_b = largest_value(&frame->b);
+    *out = frame->counts;
+    gcmp_lane_fold(out, &maxima);
+    out->d2 = fold_lanes(frame->sums.d2);
+    out->ad = fold_lanes(frame->sums.ad);
+    out->a2 = fold_lanes(frame->sums.a2);
+    out->b2 = fold_lanes(frame->sums.b2);
 }
 
 void gcmp_vector_tally(const struct gcmp_vector_ops *ops, const struct gcmp_block *block,
