@@ -13,10 +13,13 @@
 #include "engine/engine.h"
 #include "sibling.h"
 
+enum { SURE = 2 }; /* the most that a probe says */
+
 static const struct gradcmp_format *detect_format(struct gcmp_dir *dir) {
     const struct gradcmp_format *best = NULL;
     int best_strength = 0;
-    for (const struct gradcmp_format *const *format = gcmp_formats(); *format != NULL; format++) {
+    for (const struct gradcmp_format *const *format = gcmp_formats();
+         *format != NULL && best_strength < SURE; format++) {
         int strength = (*format)->probe(dir);
         if (strength > best_strength) {
             best = *format;

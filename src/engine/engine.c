@@ -24,7 +24,9 @@ enum {
     LANE_BUFFERS = 5,
     LEAST_LANE_BYTES = 1024 * 1024,
     LEAST_RING_BYTES = 32 * 1024 * 1024, /* of all jobs: less is read before a ring is set up */
-    PATIENCE_MS = 800                    /* after an interrupt, with other ranks */
+    /* Of all jobs, for each further thread: starting one takes as long as tallying a part of it. */
+    THREAD_BYTES = 4 * 1024 * 1024,
+    PATIENCE_MS = 800 /* after an interrupt, with other ranks */
 };
 
 /* Sums are made to nearest and without flushing to zero, whatever the caller's thread is set to. */
@@ -211,11 +213,23 @@ static uint64_t total_bytes(const struct gcmp_engine_options *options) {
     return options->buffer_bytes == 0 ? DEFAULT_BUFFER_BYTES : options->buffer_bytes;
 }
 
+/* Threads that the caller asks for, or else as many as processors, and no more than pay off. */
+static unsigned wanted_threads(const struct gcmp_run *run,
+                               const struct gcmp_engine_options *options) {
+    uint64_t useful = 1 + run->bytes_total / THREAD_BYTES;
+    if (options->threads != 0) {
+        return options->threads;
+    }
+    unsigned cpus = useful == 1 ? 1 : gcmp_engine_default_threads();
+    cpus = cpus < useful ? cpus : (unsigned)useful;
+    return cpus < 1 ? 1 : cpus;
+}
+
 /* Choose threads: no more than there is work for, or than `buffers` of the least size each allow.
  * Returns how many there may be at most. */
 static unsigned choose_threads(struct gcmp_run *run, const struct gcmp_engine_options *options,
                                uint64_t buffers, uint64_t least_bytes) {
-    unsigned threads = options->threads == 0 ? gcmp_engine_default_threads() : options->threads;
+    unsigned threads = wanted_threads(run, options);
     uint64_t units = run->job_count + run->bytes_total / LEAST_BUFFER_BYTES;
     uint64_t most = total_bytes(options) / (buffers * least_bytes);
     most = most < units ? most : units;
@@ -271,7 +285,10 @@ static void size_run(struct gcmp_run *run, const struct gcmp_engine_options *opt
     uint64_t buffers = run->accelerator != NULL ? LANE_BUFFERS : BUFFERS;
     uint64_t least = run->accelerator != NULL ? LEAST_LANE_BYTES : LEAST_BUFFER_BYTES;
     unsigned most = choose_threads(run, options, buffers, least);
-    unsigned readers = run->threads < MOST_READERS ? run->threads + 2 : MOST_READERS;
+    bool is_little = options->threads == 0 && run->bytes_total < THREAD_BYTES;
+    unsigned readers = is_little                     ? 0
+                       : run->threads < MOST_READERS ? run->threads + 2
+                                                     : MOST_READERS;
     run->readers = readers < most - run->threads ? readers : most - run->threads;
     size_buffers(run, options, (run->threads + run->readers) * buffers);
 }
