@@ -195,6 +195,18 @@ static void sum_up(struct gradcmp_evidence *evidence) {
              gcmp_arena_format(arena, "%s: %s%s", word, figures == NULL ? "" : figures, spoilt));
 }
 
+/* "NCCL_ALGO launch.sh:4"; what is not set stands in no line. NULL without memory. */
+static const char *name_case(struct gcmp_arena *arena, const struct gcmp_lint_finding *finding) {
+    if (finding->file == NULL) {
+        return gcmp_arena_dup(arena, finding->subject);
+    }
+    if (finding->line == 0) {
+        return gcmp_arena_format(arena, "%s %s", finding->subject, finding->file);
+    }
+    return gcmp_arena_format(arena, "%s %s:%llu", finding->subject, finding->file,
+                             (unsigned long long)finding->line);
+}
+
 static enum gradcmp_status fill_cases(struct gradcmp_evidence *evidence,
                                       struct gradcmp_error *error) {
     const struct gcmp_lint_content *content = evidence->content;
@@ -209,9 +221,7 @@ static enum gradcmp_status fill_cases(struct gradcmp_evidence *evidence,
                       (content->is_strict && finding->severity == GCMP_LINT_WARNING);
         struct gradcmp_case *one = &evidence->cases[evidence->case_count++];
         one->group = finding->rule->id;
-        one->name = gcmp_arena_format(arena, "%s %s:%llu", finding->subject,
-                                      finding->file == NULL ? "" : finding->file,
-                                      (unsigned long long)finding->line);
+        one->name = name_case(arena, finding);
         one->outcome = counts ? GRADCMP_CASE_FAIL : GRADCMP_CASE_PASS;
         one->text = gcmp_arena_format(
             arena, "%s: %s = %s; %s", gcmp_lint_severity_name(finding->severity), finding->subject,

@@ -150,12 +150,14 @@ static void plot(struct gcmp_text *html, const struct gcmp_metric_result *result
         gcmp_text_add(html, "<p>no finite value</p></figure>\n");
         return;
     }
-    gcmp_text_addf(html,
-                   "<svg viewBox=\"0 0 %d %d\" width=\"%d\" font-size=\"10\" "
-                   "font-family=\"sans-serif\" role=\"img\">",
-                   WIDTH, HEIGHT, WIDTH);
+    gcmp_text_addf(
+        html,
+        "<svg viewBox=\"0 0 %d %d\" width=\"%d\" fill=\"currentColor\" "
+        "style=\"max-width:100%%;height:auto\" font-size=\"10\" font-family=\"sans-serif\" "
+        "role=\"img\">",
+        WIDTH, HEIGHT, WIDTH);
     add_axis(html, &curves);
-    add_curve(html, &curves, result->a, "#15c", "");
+    add_curve(html, &curves, result->a, "#28e", "");
     add_curve(html, &curves, result->b, "#e80", " stroke-dasharray=\"5 3\"");
     add_axis(html, &below);
     add_difference(html, &below, result);

@@ -124,7 +124,7 @@ void gcmp_html_tools(struct gcmp_markup *html, const char *id, const char *hint,
 
 void gcmp_html_table_open(struct gcmp_markup *html, const char *id,
                           const struct gcmp_html_column *columns) {
-    gcmp_markup_open_line(html, "div", "class", "wide", NULL);
+    gcmp_markup_open_line(html, "div", "class", "wide late", NULL);
     gcmp_markup_open(html, "table", "class", "sorts", "id", id, NULL);
     gcmp_markup_open(html, "thead", NULL);
     gcmp_markup_open(html, "tr", NULL);
@@ -171,7 +171,7 @@ static void add_case(struct gcmp_markup *html, const struct gradcmp_case *own) {
     gcmp_markup_close(html);
     gcmp_markup_element(html, "td", own->group, "class", "path", NULL);
     gcmp_markup_element(html, "td", own->name, "class", "name", NULL);
-    gcmp_markup_element(html, "td", own->text == NULL ? "" : own->text, "class", "path", NULL);
+    gcmp_markup_element(html, "td", own->text == NULL ? "" : own->text, "class", "text", NULL);
     gcmp_markup_open(html, "td", "class", "path", NULL);
     if (own->file != NULL) {
         gcmp_markup_text(html, own->file);

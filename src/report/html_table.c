@@ -139,7 +139,7 @@ static void add_shape(struct gcmp_markup *html, const struct gradcmp_parameter_r
     unsigned ndim = gcmp_compared_shape(parameter, shape);
     struct gcmp_text text = GCMP_TEXT_INIT;
     gcmp_text_add_shape(&text, ndim, shape);
-    gcmp_markup_element(html, "td", text.bytes == NULL ? "" : text.bytes, NULL);
+    gcmp_markup_element(html, "td", text.bytes == NULL ? "" : text.bytes, "class", "shape", NULL);
     html->out->text.failed = html->out->text.failed || text.failed;
     gcmp_text_free(&text);
 }
@@ -178,7 +178,7 @@ static void add_single_row(struct gcmp_markup *html, const struct gradcmp_pair_r
 
 static const struct gcmp_html_column single_columns[] = {
     {"verdict", NULL, false},
-    {"l", "layer: 0 embeddings, then from 1 at the input", true},
+    {"layer", "0 embeddings, then from 1 at the input", true},
     {"parameter", NULL, false},
     {"error", "|candidate - baseline| / |baseline|, by norms; a common factor divided out", true},
     {"/ bound", "the error over the bound of the layer", true},
@@ -231,11 +231,11 @@ static void add_several_row(struct gcmp_markup *html, const struct table *table,
 /* The heads of several candidates are their numbers. */
 static void open_several(struct gcmp_markup *html, const struct gradcmp_report *report) {
     char number[32];
-    gcmp_markup_open_line(html, "div", "class", "wide", NULL);
+    gcmp_markup_open_line(html, "div", "class", "wide late", NULL);
     gcmp_markup_open(html, "table", "class", "sorts", "id", "parameters", NULL);
     gcmp_markup_open(html, "thead", NULL);
     gcmp_markup_open(html, "tr", NULL);
-    gcmp_markup_element(html, "th", "l", "class", "n", "scope", "col", NULL);
+    gcmp_markup_element(html, "th", "layer", "class", "n", "scope", "col", NULL);
     gcmp_markup_element(html, "th", "parameter", "scope", "col", NULL);
     for (size_t i = 0; i < report->pair_count; i++) {
         snprintf(number, sizeof number, "%zu", i + 1);

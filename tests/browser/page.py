@@ -3,6 +3,7 @@
 filter, dots tell their names, both themes and a phone's width work, hostile names stay names.
 
     page.py PROGRAM DATA [--shots FOLDER]
+    page.py PROGRAM DATA --static         no browser: only that the pages are well-formed and small
 
 Exits with 77 where there is no Chromium (which ctest shows as skipped)."""
 import json
@@ -84,6 +85,33 @@ def make_pages(program, data, folder):
     run("big_all", [1], "--dtype", "bf16", big[0], big[2])
     run("big_several", [1], "--dtype", "bf16", *big)
     run("check", [0, 1, 2], "check", "s_base", "bug_nan_fc2_2", "missing")
+    os.makedirs(os.path.join(folder, "runs"))
+    for name in ("s_base", "tp2dp2", "fr_pp2dp2", "bug_double_layer1"):
+        shutil.copytree(os.path.join(data, "megatron", name), os.path.join(folder, "runs", name))
+    run("sweep", [1], "sweep", os.path.join(folder, "runs"))
+    one = {"decoder.layers.0.mlp.linear_fc1.weight": [1.0, 2.0, 3.0]}
+    long = {f"decoder.layers.{i}." + "a_very_long_module_name." * 8 + "weight": [1.0, 2.0, 3.0] for i in range(4)}
+    long["decoder.layers.3." + "x" * 200] = [1.0, 2.0, 3.0]
+    for name, tensors, factor in (("one", one, 1.0), ("long", long, 3.0)):
+        paths = [os.path.join(folder, name + side) for side in ("_a.safetensors", "_b.safetensors")]
+        safetensors(paths[0], tensors)
+        safetensors(paths[1], {key: [values[0] * factor * 1.001] + values[1:] for key, values in tensors.items()})
+        run(name, [0 if factor == 1.0 else 1], "--dtype", "bf16", *paths)
+    run("bits", [1], "bits", "../resume/a.pt", "../resume/weight_all.pt")
+    run("metrics", [1], "metrics", "../metrics/a", "../metrics/ulp")
+    run("lint", [1], "lint", "../lint/launch.sh")
+    traces = []
+    for side, digest in (("a", "a"), ("b", "b")):
+        traces.append(os.path.join(folder, "traces_" + side))
+        os.mkdir(traces[-1])
+        with open(os.path.join(traces[-1], "rank00000_iter000001.jsonl"), "w", encoding="ascii") as file:
+            for i in range(4):
+                out = {"shape": [2], "dtype": "float32", "digest": (digest if i > 1 else "c") * 16}
+                json.dump({"schema_version": 1, "seq": i, "rank": 0, "iteration": 1, "kind": "op", "name": f"op{i}",
+                           "payload": {"id": f"op{i}:1", "scope": f"layers.{i}", "phase": "forward", "microbatch": 0,
+                                       "in": [], "out": [out]}}, file)
+                file.write("\n")
+    run("trace", [1], "trace", *traces)
     return pages
 
 
@@ -167,11 +195,28 @@ def check_themes(page):
     expect(page.ask(ground) == light, "the switch does not give the choice back")
 
 
+# Cells of a table so narrow that words are broken into letters, and text that nobody can see.
+NARROW = """Array.from(document.querySelectorAll('table td')).filter(cell => cell.textContent.length > 8 &&
+    cell.clientWidth < 50 && cell.clientHeight > 40).length"""
+PALE = """(function () {
+    function light(color) { return color.match(/[0-9.]+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3; }
+    var ground = light(getComputedStyle(document.body).backgroundColor);
+    return Array.from(document.querySelectorAll('text, td, th, p, dd, li, figcaption, h1, h2, h3')).filter(function (node) {
+        var style = getComputedStyle(node);
+        return node.textContent && Math.abs(light(node.tagName === 'text' ? style.fill : style.color) - ground) < 60;
+    }).length; })()"""
+
+
 def check_phone(page):
     page.size(390, 844, mobile=True)
     width = page.ask("document.documentElement.scrollWidth")
     expect(width <= 390, f"{width} wide on a phone")
+    expect(page.ask(NARROW) == 0, f"{page.ask(NARROW)} cells are broken into letters on a phone")
     page.size(1200, 800)
+    expect(page.ask(NARROW) == 0, f"{page.ask(NARROW)} cells are broken into letters")
+    for scheme in ("dark", "light"):
+        page.media(scheme)
+        expect(page.ask(PALE) == 0, f"{page.ask(PALE)} texts cannot be read in the {scheme} theme")
 
 
 def check_static(path):
@@ -225,8 +270,9 @@ def take_shots(page, start, path):
 def main():
     program, data = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     shots = os.path.abspath(sys.argv[4]) if len(sys.argv) > 4 and sys.argv[3] == "--shots" else None
-    browser = chromium.find()
-    if browser is None:
+    static = "--static" in sys.argv[3:]
+    browser = None if static else chromium.find()
+    if browser is None and not static:
         print("SKIPPED: no Chromium here (on Debian: apt-get install chromium)")
         return SKIPPED
     folder = tempfile.mkdtemp()
@@ -234,11 +280,12 @@ def main():
     page = None
     try:
         pages = make_pages(program, data, folder)
-        page = chromium.Browser(browser)
+        page = None if static else chromium.Browser(browser)
         for name, path in pages.items():
             try:
                 check_static(path)
-                look(page, name, path, shots)
+                if page:
+                    look(page, name, path, shots)
                 print(f"ok {name} ({os.path.getsize(path)} bytes)")
             except Failed as trouble:
                 print(f"FAILED {name}: {trouble}")

@@ -40,6 +40,20 @@ for format in $("$program" --version | sed -n '/^formats:/,/^kernels:/p' | sed '
     fi
 done
 
+# Its pictures are there, small, and the one of the terminal is of this program. Without Python they
+# cannot be made again, and are not looked at.
+sed -n 's/^!\[.*](\(.*\))$/\1/p' "$readme" >"$work/pictures"
+[ -s "$work/pictures" ] || { echo "README.md shows no picture"; exit 1; }
+bytes=0
+while read -r picture; do
+    [ -s "$root/$picture" ] || { echo "README.md shows $picture, which is not there"; exit 1; }
+    bytes=$((bytes + $(wc -c <"$root/$picture")))
+done <"$work/pictures"
+[ $bytes -le 300000 ] || { echo "the pictures of README.md have $bytes bytes, at most 300000"; exit 1; }
+if [ "${3-}" != --bless ] && command -v python3 >/dev/null; then
+    python3 -B "$root/examples/pictures/make.py" "$program" --check || exit 1
+fi
+
 if [ "${3-}" = --bless ]; then
     cp "$work/README.md" "$readme"
 elif ! diff "$readme" "$work/README.md"; then
