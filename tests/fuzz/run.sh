@@ -54,14 +54,14 @@ statistics_of() { # LOG
 }
 
 look() { # TARGET
-    local name=$1 log=$build/artifacts/$1.log seeds
+    local name=$1 log=$build/artifacts/$1.log words=() seeds
     mkdir -p "$build/found/$name" "$build/artifacts"
     make_dictionary "$name" "$build/artifacts/$name.dict"
+    [ ! -s "$build/artifacts/$name.dict" ] || words=(-dict="$build/artifacts/$name.dict")
     seeds=("$build/found/$name")
     [ ! -d "$fuzz/corpus/$name" ] || seeds+=("$fuzz/corpus/$name")
     if "$build/tests/fuzz/libfuzzer_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 \
-        -print_final_stats=1 -dict="$build/artifacts/$name.dict" \
-        -artifact_prefix="$build/artifacts/$name-" "${seeds[@]}" >"$log" 2>&1; then
+        -print_final_stats=1 "${words[@]}" -artifact_prefix="$build/artifacts/$name-" "${seeds[@]}" >"$log" 2>&1; then
         echo "fuzz $name: nothing found in $seconds s: $(statistics_of "$log" | paste -sd, | sed 's/,/ executions, /')"
     else
         tail -n 40 "$log"
