@@ -44,9 +44,14 @@ const char *cudaGetErrorString(cudaError_t code) {
                                              : "unknown error";
 }
 
+static bool is_device(const char *kind) {
+    const char *chosen = getenv("EMULATED_CUDA");
+    return chosen != NULL && strcmp(chosen, kind) == 0;
+}
+
 cudaError_t cudaGetDeviceCount(int *count) {
     std::lock_guard<std::mutex> hold(device_lock);
-    *count = 1;
+    *count = is_device("none") ? 0 : 1;
     return outcome();
 }
 
@@ -57,6 +62,14 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device) {
     out->major = 0;
     out->minor = 1;
     return outcome();
+}
+
+/* A memory of 2 kB/s, or 2 TB/s. */
+cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr attribute, int device) {
+    (void)device;
+    int khz = is_device("slow") ? 1000000000 : 1;
+    *out = attribute == cudaDevAttrMemoryClockRate ? khz : 8;
+    return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
@@ -146,6 +159,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     return outcome();
 }
 
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to) {
+    (void)from;
+    (void)to;
+    *milliseconds = 1;
+    return cudaSuccess;
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, int flags) {
     std::lock_guard<std::mutex> hold(device_lock);
     (void)flags;
@@ -160,8 +180,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, int flag
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind,
                             cudaStream_t stream) {
     std::lock_guard<std::mutex> hold(device_lock);
-    (void)kind;
-    return enqueue(stream, [=] { memcpy(to, from, bytes); });
+    bool is_wrong = kind == cudaMemcpyDeviceToHost && is_device("wrong");
+    return enqueue(stream, [=] {
+        memcpy(to, from, bytes);
+        if (is_wrong) {
+            *(unsigned char *)to ^= 1;
+        }
+    });
 }
 
 /* --- threads of a group --- */
