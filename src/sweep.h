@@ -3,6 +3,7 @@
 #define GCMP_SWEEP_H
 
 #include "base/arena.h"
+#include "base/locate.h"
 #include "base/yaml_doc.h"
 #include "gradcmp/sys/sweep.h"
 
@@ -36,6 +37,9 @@ struct gcmp_roster {
 GRADCMP_MUST_USE enum gradcmp_status gcmp_roster_add(struct gcmp_roster *roster,
                                                      const struct gcmp_entry *entry,
                                                      struct gradcmp_error *error);
+
+/* Say of each link that was not followed that nothing of it is compared. */
+void gcmp_roster_warn_of_links(const struct gcmp_roster *roster, const struct gcmp_runs *runs);
 
 /* Add all runs below a folder. Errors: as gcmp_locate_runs. */
 GRADCMP_MUST_USE enum gradcmp_status

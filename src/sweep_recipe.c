@@ -82,16 +82,16 @@ static enum gradcmp_status check_root(const struct gcmp_roster *roster,
 
 enum gradcmp_status gcmp_recipe_read(struct gcmp_roster *roster, const struct gcmp_yaml *root,
                                      const char *folder, struct gradcmp_error *error) {
-    char **runs;
-    size_t count;
+    struct gcmp_runs runs;
     GCMP_TRY(check_root(roster, root, error));
     GCMP_TRY(gcmp_locate_runs(folder[0] == '\0' ? "." : folder, roster->options.iteration, &runs,
-                              &count, error));
+                              error));
     enum gradcmp_status status = GRADCMP_OK;
-    for (size_t i = 0; i < count && status == GRADCMP_OK; i++) {
-        status = add_run(roster, root, runs[i], error);
+    for (size_t i = 0; i < runs.count && status == GRADCMP_OK; i++) {
+        status = add_run(roster, root, runs.paths[i], error);
     }
-    gcmp_dir_free_names(runs, count);
+    gcmp_roster_warn_of_links(roster, &runs);
+    gcmp_runs_free(&runs);
     GCMP_TRY(status);
     if (roster->count == 0) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, folder[0] == '\0' ? "." : folder,

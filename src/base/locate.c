@@ -66,7 +66,8 @@ struct search {
     struct gcmp_dir *dir;
     int64_t iteration;
     struct folder_list hits;
-    struct folder_list next; /* folders of the next level */
+    struct folder_list next;  /* folders of the next level */
+    struct folder_list links; /* to folders that lie elsewhere */
     size_t visited;
     bool weak; /* the given folder holds files that may be checkpoints */
 };
@@ -292,6 +293,18 @@ static bool is_other_dump(const struct folder *folder, const char *entry) {
     return strcmp(entry, "dgrads") == 0 || (folder->wgrads && strcmp(entry, "params") == 0);
 }
 
+/* Note a folder that only a link leads to; files elsewhere are nobody's runs. */
+static enum gradcmp_status note_link(struct search *search, const char *child,
+                                     struct gradcmp_error *error) {
+    struct stat status;
+    char *path = join(gcmp_dir_path(search->dir), child);
+    if (path != NULL && (stat(path, &status) != 0 || !S_ISDIR(status.st_mode))) {
+        free(path);
+        return GRADCMP_OK;
+    }
+    return add_folder(&search->links, path, error);
+}
+
 /* Queue the folders in `name` for the next level. */
 static enum gradcmp_status queue_children(struct search *search, const char *name,
                                           const struct folder *folder,
@@ -301,11 +314,16 @@ static enum gradcmp_status queue_children(struct search *search, const char *nam
             continue;
         }
         char *child = join(name, folder->names[i]);
-        if (child != NULL && !gcmp_dir_has_dir(search->dir, child)) {
-            free(child);
+        enum gcmp_dir_kind kind =
+            child == NULL ? GCMP_DIR_FOLDER : gcmp_dir_kind(search->dir, child);
+        if (kind == GCMP_DIR_FOLDER) {
+            GCMP_TRY(add_folder(&search->next, child, error));
             continue;
         }
-        GCMP_TRY(add_folder(&search->next, child, error));
+        bool leads_out = kind == GCMP_DIR_OTHER && errno == EXDEV;
+        enum gradcmp_status status = leads_out ? note_link(search, child, error) : GRADCMP_OK;
+        free(child);
+        GCMP_TRY(status);
     }
     return GRADCMP_OK;
 }
@@ -541,6 +559,7 @@ enum gradcmp_status gcmp_locate(const char *path, int64_t iteration, char **foun
         *found = NULL;
     }
     free_list(&search.hits);
+    free_list(&search.links);
     free_list(&search.next);
     gcmp_dir_close(search.dir);
     return status;
@@ -612,10 +631,14 @@ static enum gradcmp_status take_runs(const struct search *search, struct folder_
     return GRADCMP_OK;
 }
 
-enum gradcmp_status gcmp_locate_runs(const char *folder, int64_t iteration, char ***runs,
-                                     size_t *count, struct gradcmp_error *error) {
-    *runs = NULL;
-    *count = 0;
+void gcmp_runs_free(struct gcmp_runs *runs) {
+    gcmp_dir_free_names(runs->paths, runs->count);
+    gcmp_dir_free_names(runs->links, runs->link_count);
+}
+
+enum gradcmp_status gcmp_locate_runs(const char *folder, int64_t iteration, struct gcmp_runs *runs,
+                                     struct gradcmp_error *error) {
+    *runs = (struct gcmp_runs){0};
     struct search search = {.iteration = iteration};
     struct folder_list found = {0};
     GCMP_TRY(gcmp_dir_open(folder, &search.dir, error));
@@ -630,10 +653,11 @@ enum gradcmp_status gcmp_locate_runs(const char *folder, int64_t iteration, char
         status = take_runs(&search, &found, error);
     }
     if (status == GRADCMP_OK) {
-        *runs = found.names;
-        *count = found.count;
+        *runs =
+            (struct gcmp_runs){found.names, found.count, search.links.names, search.links.count};
     } else {
         free_list(&found);
+        free_list(&search.links);
     }
     free_list(&search.hits);
     free_list(&search.next);
