@@ -27,14 +27,16 @@ bool gcmp_ds_is_universal(struct gcmp_dir *dir) {
     return gcmp_dir_has_dir(dir, FOLDER);
 }
 
-/* The word of a state's file: "exp_avg" of "exp_avg.pt"; NULL for other files. */
-static const char *state_of_file(const struct universal *universal, const char *name) {
+static bool is_state_file(const char *name) {
     size_t bytes = strlen(name);
-    if (bytes <= 3 || strcmp(name + bytes - 3, ".pt") != 0) {
-        return NULL;
-    }
-    char *word = gcmp_arena_text(universal->set->catalogue->arena, name, bytes - 3);
-    return word == NULL ? NULL : gcmp_pt_state_word(universal->set->catalogue->arena, word);
+    return bytes > 3 && strcmp(name + bytes - 3, ".pt") == 0;
+}
+
+/* The word of a state's file: "exp_avg" of "exp_avg.pt"; NULL without memory. */
+static const char *state_of_file(const struct universal *universal, const char *name) {
+    struct gcmp_arena *arena = universal->set->catalogue->arena;
+    char *word = gcmp_arena_text(arena, name, strlen(name) - 3);
+    return word == NULL ? NULL : gcmp_pt_state_word(arena, word);
 }
 
 /* Give a flat tensor, the last of the set, the shape of its parameter. */
@@ -103,9 +105,12 @@ static enum gradcmp_status read_file(const struct universal *universal, const ch
     char path[MAX_PATH_BYTES];
     struct gcmp_arena scratch = GCMP_ARENA_INIT;
     struct gcmp_torch_file torch;
+    if (!is_state_file(file)) {
+        return GRADCMP_OK;
+    }
     const char *word = state_of_file(universal, file);
     if (word == NULL) {
-        return GRADCMP_OK;
+        GCMP_FAIL_MEMORY(universal->error);
     }
     snprintf(path, sizeof path, "%s/%s", folder, file);
     enum gradcmp_status status = gcmp_torch_open_any(universal->set->catalogue->dir, path, &scratch,

@@ -217,10 +217,13 @@ static enum gradcmp_status add_stored(struct reader *reader, const char *path,
     struct gradcmp_stored *stored;
     const struct gcmp_h5_dataset **datasets =
         reserve(reader->datasets, index, &reader->capacity, sizeof *datasets);
-    if (datasets == NULL || index >= UINT32_MAX) {
+    if (datasets == NULL) {
         GCMP_FAIL_MEMORY(reader->error);
     }
     reader->datasets = datasets;
+    if (index >= UINT32_MAX) {
+        GCMP_FAIL(reader->error, GRADCMP_ERROR_LIMIT, "more than %u datasets", UINT32_MAX);
+    }
     datasets[index] = dataset;
     GCMP_TRY(gcmp_catalogue_add_stored(reader->catalogue, path, dataset->ndim, dataset->sizes,
                                        pieces, &stored, reader->error));

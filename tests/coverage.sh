@@ -19,10 +19,10 @@ install_missing
 jobs=${GRADCMP_JOBS:-$(getconf _NPROCESSORS_ONLN)}
 # -O0: a branch of the source is one of the machine. Counters are atomic, since threads share them.
 cmake -S "$root" -B "$build" -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DGRADCMP_HARDENING=OFF \
-    -DCMAKE_C_FLAGS="-O0 --coverage -fprofile-update=atomic" -DGRADCMP_CUDA=OFF >/dev/null
+    -DCMAKE_C_FLAGS="-O0 --coverage -fprofile-update=atomic" -DGRADCMP_CUDA=OFF -DGRADCMP_TEST_ARENA=ON >/dev/null
 cmake --build "$build" -j "$jobs" >/dev/null
 find "$build" -name '*.gcda' -exec rm -f {} +
-ctest --test-dir "$build" -j "$jobs" "$@" >"$build/ctest.txt" ||
+GRADCMP_FAULTS=all ctest --test-dir "$build" -j "$jobs" "$@" >"$build/ctest.txt" ||
     { sed -n '/tests failed out of/,$p' "$build/ctest.txt" && echo "some tests failed: counted all the same"; }
 # What one folder's objects counted. Processes that are killed leave counts that gcov cannot add up.
 count() { # FOLDER GCOVR_OPTION...
