@@ -4,49 +4,10 @@
 #include "cli/command.h"
 #include "cli/deliver.h"
 #include "cli/interrupt.h"
+#include "cli/judged.h"
 #include "cli/message.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
-
-static enum gradcmp_status write_text(const void *sweep, const struct gradcmp_text_options *text,
-                                      gradcmp_write_fn write, void *user,
-                                      struct gradcmp_error *error) {
-    return gradcmp_sweep_write_text(sweep, text, write, user, error);
-}
-
-static enum gradcmp_status write_json(const void *sweep, gradcmp_write_fn write, void *user,
-                                      struct gradcmp_error *error) {
-    return gradcmp_sweep_write_json(sweep, write, user, error);
-}
-
-static enum gradcmp_status write_html(const void *sweep,
-                                      const struct gradcmp_document_options *options,
-                                      gradcmp_write_fn write, void *user,
-                                      struct gradcmp_error *error) {
-    return gradcmp_report_write_html(gradcmp_sweep_report(sweep), options, write, user, error);
-}
-
-static enum gradcmp_status write_junit(const void *sweep,
-                                       const struct gradcmp_document_options *options,
-                                       gradcmp_write_fn write, void *user,
-                                       struct gradcmp_error *error) {
-    return gradcmp_report_write_junit(gradcmp_sweep_report(sweep), options, write, user, error);
-}
-
-static enum gradcmp_status write_markdown(const void *sweep,
-                                          const struct gradcmp_document_options *options,
-                                          gradcmp_write_fn write, void *user,
-                                          struct gradcmp_error *error) {
-    return gradcmp_report_write_markdown(gradcmp_sweep_report(sweep), options, write, user, error);
-}
-
-static enum gradcmp_status write_annotations(const void *sweep,
-                                             const struct gradcmp_document_options *options,
-                                             gradcmp_write_fn write, void *user,
-                                             struct gradcmp_error *error) {
-    return gradcmp_report_write_annotations(gradcmp_sweep_report(sweep), options, write, user,
-                                            error);
-}
 
 /* The file that pairs are kept in is no report. */
 static bool check_resume(const struct cli_settings *settings) {
@@ -82,32 +43,9 @@ static bool check_operands(const struct cli_settings *settings) {
     return true;
 }
 
-/* One line for each configuration that could not be read. */
-static void complain_of_rows(const struct gradcmp_sweep *sweep) {
-    const struct gradcmp_report *report = gradcmp_sweep_report(sweep);
-    for (size_t i = 0; i < gradcmp_report_candidate_count(report); i++) {
-        if (gradcmp_report_outcome(report, i) == GRADCMP_OUTCOME_ERROR) {
-            cli_complain_error(gradcmp_report_error(report, i));
-        }
-    }
-}
-
-static enum gradcmp_status write_hdf5(const void *content, int descriptor,
-                                      struct gradcmp_error *error) {
-    return gradcmp_report_write_hdf5(gradcmp_sweep_report(content), descriptor, error);
-}
-
 static int write_reports(const struct gradcmp_sweep *sweep, const struct cli_settings *settings) {
-    complain_of_rows(sweep);
-    struct cli_document document = {.content = sweep,
-                                    .text = write_text,
-                                    .json = write_json,
-                                    .html = write_html,
-                                    .junit = write_junit,
-                                    .markdown = write_markdown,
-                                    .annotations = write_annotations,
-                                    .hdf5 = write_hdf5};
-    return cli_deliver(&document, settings, gradcmp_sweep_exit_status(sweep));
+    const struct cli_judged judged = {gradcmp_sweep_report(sweep), sweep};
+    return cli_judged_deliver(&judged, settings, gradcmp_sweep_exit_status(sweep));
 }
 
 /* After an interrupt, what is finished is reported all the same. */

@@ -1,0 +1,88 @@
+/* Delivers what compare and sweep found. */
+#include "cli/judged.h"
+
+#include "cli/deliver.h"
+#include "cli/message.h"
+
+static const struct gradcmp_report *report_of(const void *content) {
+    return ((const struct cli_judged *)content)->report;
+}
+
+static enum gradcmp_status write_text(const void *content, const struct gradcmp_text_options *text,
+                                      gradcmp_write_fn write, void *user,
+                                      struct gradcmp_error *error) {
+    const struct cli_judged *judged = content;
+    return judged->sweep != NULL
+               ? gradcmp_sweep_write_text(judged->sweep, text, write, user, error)
+               : gradcmp_report_write_text(judged->report, text, write, user, error);
+}
+
+static enum gradcmp_status write_json(const void *content, gradcmp_write_fn write, void *user,
+                                      struct gradcmp_error *error) {
+    const struct cli_judged *judged = content;
+    return judged->sweep != NULL ? gradcmp_sweep_write_json(judged->sweep, write, user, error)
+                                 : gradcmp_report_write_json(judged->report, write, user, error);
+}
+
+static enum gradcmp_status write_html(const void *content,
+                                      const struct gradcmp_document_options *options,
+                                      gradcmp_write_fn write, void *user,
+                                      struct gradcmp_error *error) {
+    return gradcmp_report_write_html(report_of(content), options, write, user, error);
+}
+
+static enum gradcmp_status write_junit(const void *content,
+                                       const struct gradcmp_document_options *options,
+                                       gradcmp_write_fn write, void *user,
+                                       struct gradcmp_error *error) {
+    return gradcmp_report_write_junit(report_of(content), options, write, user, error);
+}
+
+static enum gradcmp_status write_markdown(const void *content,
+                                          const struct gradcmp_document_options *options,
+                                          gradcmp_write_fn write, void *user,
+                                          struct gradcmp_error *error) {
+    return gradcmp_report_write_markdown(report_of(content), options, write, user, error);
+}
+
+static enum gradcmp_status write_annotations(const void *content,
+                                             const struct gradcmp_document_options *options,
+                                             gradcmp_write_fn write, void *user,
+                                             struct gradcmp_error *error) {
+    return gradcmp_report_write_annotations(report_of(content), options, write, user, error);
+}
+
+static enum gradcmp_status write_hdf5(const void *content, int descriptor,
+                                      struct gradcmp_error *error) {
+    return gradcmp_report_write_hdf5(report_of(content), descriptor, error);
+}
+
+static void complain_of_candidates(const struct gradcmp_report *report) {
+    size_t count = gradcmp_report_candidate_count(report);
+    for (size_t i = 0; i < count; i++) {
+        const struct gradcmp_error *error = gradcmp_report_error(report, i);
+        if (error != NULL) {
+            cli_complain_error(error);
+        }
+    }
+}
+
+/* A single candidate that could not be read leaves nothing to print; a sweep has its matrix. */
+static bool has_findings(const struct cli_judged *judged) {
+    return judged->sweep != NULL || gradcmp_report_candidate_count(judged->report) > 1 ||
+           gradcmp_report_error(judged->report, 0) == NULL;
+}
+
+int cli_judged_deliver(const struct cli_judged *judged, const struct cli_settings *settings,
+                       int status) {
+    struct cli_document document = {.content = judged,
+                                    .text = has_findings(judged) ? write_text : NULL,
+                                    .json = write_json,
+                                    .html = write_html,
+                                    .junit = write_junit,
+                                    .markdown = write_markdown,
+                                    .annotations = write_annotations,
+                                    .hdf5 = write_hdf5};
+    complain_of_candidates(judged->report);
+    return cli_deliver(&document, settings, status);
+}
