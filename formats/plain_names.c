@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/catalogue.h"
+#include "base/checked.h"
 #include "base/dir.h"
 #include "formats/dcp_names.h"
 
@@ -109,6 +111,28 @@ static enum gradcmp_status check_type(const struct gradcmp_catalogue *catalogue,
                  type == NULL ? "a type that is not read" : type);
 }
 
+/* Say which tensors nobody reads: a verdict says nothing of them. */
+static enum gradcmp_status note_unread(struct gradcmp_catalogue *catalogue,
+                                       const char *const *types, struct gradcmp_error *error) {
+    size_t count = 0, first = 0;
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        uint64_t elems;
+        bool is_empty =
+            gcmp_product(catalogue->stored[i].shape, catalogue->stored[i].ndim, &elems) &&
+            elems == 0;
+        if (catalogue->stored[i].dtype == (uint8_t)GRADCMP_DTYPE_NONE && !is_empty) {
+            first = count++ == 0 ? i : first;
+        }
+    }
+    const char *type = count == 0 || types == NULL ? NULL : types[first];
+    return count == 0 ? GRADCMP_OK
+                      : gcmp_catalogue_note(catalogue, error,
+                                            "%zu tensors are listed, not read: %.160s (%.60s)%s",
+                                            count, catalogue->stored[first].key,
+                                            type == NULL ? "a type that is not read" : type,
+                                            count > 1 ? " ..." : "");
+}
+
 enum gradcmp_status gcmp_plain_assign_names(struct gradcmp_catalogue *catalogue,
                                             enum gcmp_dcp_style style, const char *const *types,
                                             struct gradcmp_error *error) {
@@ -129,5 +153,5 @@ enum gradcmp_status gcmp_plain_assign_names(struct gradcmp_catalogue *catalogue,
         status = gcmp_dcp_assign_names(catalogue, keys, error);
     }
     free(keys);
-    return status;
+    return status == GRADCMP_OK ? note_unread(catalogue, types, error) : status;
 }

@@ -86,7 +86,7 @@ static enum gradcmp_status extend_whole(const struct joiner *joiner, uint32_t fi
         uint64_t end = tensor->shape[d] + (tensor->start == NULL ? 0 : tensor->start[d]);
         whole->shape[d] = end > whole->shape[d] ? end : whole->shape[d];
     }
-    whole->piece_count += !is_empty(tensor) && tensor->dtype != GRADCMP_DTYPE_NONE;
+    whole->piece_count += !is_empty(tensor);
     return GRADCMP_OK;
 }
 
@@ -140,6 +140,7 @@ static enum gradcmp_status add_wholes(struct joiner *joiner) {
                                            whole->first->ndim, whole->shape, whole->piece_count,
                                            &stored, joiner->error));
         stored->dtype = (uint8_t)whole->first->dtype;
+        stored->type = stored->dtype == GRADCMP_DTYPE_NONE ? whole->first->type : NULL;
         joiner->types[whole->stored] = whole->first->type;
     }
     return GRADCMP_OK;
@@ -174,7 +175,7 @@ static enum gradcmp_status add_pieces(struct joiner *joiner) {
         const struct gcmp_st_image *image = &joiner->set->images[i];
         for (size_t j = 0; j < image->count; j++) {
             const struct gcmp_st_tensor *tensor = &image->tensors[j];
-            if (!is_empty(tensor) && tensor->dtype != GRADCMP_DTYPE_NONE) {
+            if (!is_empty(tensor)) {
                 GCMP_TRY(add_piece(joiner, image->file, tensor, zeros));
             }
         }

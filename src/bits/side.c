@@ -14,15 +14,14 @@
 #include "base/dtype.h"
 #include "base/locate.h"
 #include "base/map.h"
+#include "bits/loose.h"
+#include "bits/stored.h"
 #include "bits/walk.h"
 #include "engine/engine.h"
-#include "formats/dcp_item.h"
 #include "formats/torch_save_file.h"
-#include "unshard/coverage.h"
 
-/* Limits: elements taken into memory; bytes of an object's archive that is compressed; files in a
- * folder; folders within folders. */
-enum { MEMORY_BYTES = 256 << 20, MAX_OBJECT_BYTES = 64 << 20, MAX_NAMES = 1 << 20, MAX_LEVELS = 4 };
+/* Limits: elements taken into memory; files in a folder; folders within folders. */
+enum { MEMORY_BYTES = 256 << 20, MAX_NAMES = 1 << 20, MAX_LEVELS = 4 };
 
 const struct gradcmp_catalogue *gcmp_bits_side_catalogue(const struct gcmp_bits_side *side) {
     return side->checkpoint == NULL ? NULL : &side->checkpoint->catalogue;
@@ -151,123 +150,6 @@ const char *gcmp_bits_state_at(const struct gcmp_bits_side *side, uint32_t file,
     return side->checkpoint->catalogue.stored[range->stored].state;
 }
 
-/* --- stored tensors --- */
-
-/* Slabs of a stored tensor's pieces, in its own axes. */
-static enum gradcmp_status make_slabs(struct gcmp_bits_side *side,
-                                      const struct gradcmp_stored *stored,
-                                      struct gradcmp_parameter *parameter,
-                                      struct gradcmp_error *error) {
-    struct gradcmp_slab *slabs =
-        gcmp_arena_alloc(&side->arena, stored->piece_count + 1, sizeof *slabs);
-    if (slabs == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    for (size_t i = 0; i < stored->piece_count; i++) {
-        const struct gradcmp_piece *piece = &stored->pieces[i];
-        int64_t *stride = gcmp_arena_alloc(&side->arena, stored->ndim + 1U, sizeof *stride);
-        if (stride == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        int64_t step = 1;
-        bool is_empty = false;
-        for (unsigned d = stored->ndim; d-- > 0;) {
-            stride[d] = piece->stride != NULL ? piece->stride[d] : step;
-            step *= (int64_t)piece->extent[d];
-            is_empty = is_empty || piece->extent[d] == 0;
-        }
-        if (!is_empty) {
-            slabs[parameter->slab_count++] = (struct gradcmp_slab){
-                .start = piece->start,
-                .extent = piece->extent,
-                .stride = stride,
-                .offset_elems = piece->stride != NULL ? piece->offset_elems : 0,
-                .source = piece->source,
-                .coords = piece->coords};
-        }
-    }
-    parameter->slabs = slabs;
-    return GRADCMP_OK;
-}
-
-/* Where ranks' tensors have the same names, the file tells them apart. */
-static const char *path_of_stored(struct gcmp_bits_side *side,
-                                  const struct gradcmp_stored *stored) {
-    bool is_local =
-        stored->layout == GRADCMP_LAYOUT_LOCAL || stored->layout == GRADCMP_LAYOUT_LOCAL_BUFFER;
-    if (!is_local || stored->piece_count == 0) {
-        return stored->key;
-    }
-    const struct gradcmp_catalogue *catalogue = gcmp_bits_side_catalogue(side);
-    uint32_t file = catalogue->sources[stored->pieces[0].source].file;
-    return gcmp_arena_format(&side->arena, "%s/%s", gcmp_dir_file_name(catalogue->dir, file),
-                             stored->key);
-}
-
-static enum gradcmp_status add_stored(struct gcmp_bits_side *side,
-                                      const struct gradcmp_stored *stored,
-                                      struct gcmp_cover_room *room, struct gradcmp_error *error) {
-    const struct gradcmp_catalogue *catalogue = gcmp_bits_side_catalogue(side);
-    struct gradcmp_parameter *parameter = gcmp_arena_alloc(&side->arena, 1, sizeof *parameter);
-    struct gcmp_bits_item item = {.kind = GCMP_BITS_TENSOR,
-                                  .path = path_of_stored(side, stored),
-                                  .type = gradcmp_dtype_name((enum gradcmp_dtype)stored->dtype),
-                                  .catalogue = catalogue,
-                                  .parameter = parameter,
-                                  .shape = stored->shape,
-                                  .state = stored->state,
-                                  .ndim = stored->ndim,
-                                  .dtype = stored->dtype,
-                                  .model_layout = stored->layout == GRADCMP_LAYOUT_MODEL};
-    if (parameter == NULL || item.path == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    *parameter = (struct gradcmp_parameter){.name = stored->key,
-                                            .state = stored->state,
-                                            .shape = stored->shape,
-                                            .copy_count = 1,
-                                            .ndim = stored->ndim,
-                                            .dtype = stored->dtype};
-    item.elem_bytes = (uint8_t)gcmp_dtype_bytes((enum gradcmp_dtype)stored->dtype);
-    if (!gcmp_product(stored->shape, stored->ndim, &parameter->elem_count)) {
-        GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT, "%s: 2^63 elements or more", stored->key);
-    }
-    GCMP_TRY(make_slabs(side, stored, parameter, error));
-    GCMP_TRY(gcmp_cover(parameter, room, error));
-    item.group = (uint8_t)gcmp_bits_group_of(item.path, item.state);
-    item.by_rank = gcmp_bits_is_by_rank(item.path);
-    return gcmp_bits_add(&side->items, &item, error);
-}
-
-/* --- objects --- */
-
-/* One item of a distributed checkpoint that is no tensor of a known type. */
-static enum gradcmp_status add_object(struct gcmp_bits_side *side,
-                                      const struct gradcmp_stored *stored, size_t piece,
-                                      struct gradcmp_error *error) {
-    const struct gradcmp_catalogue *catalogue = gcmp_bits_side_catalogue(side);
-    const struct gradcmp_source *source = &catalogue->sources[stored->pieces[piece].source];
-    struct gcmp_arena arena = GCMP_ARENA_INIT;
-    struct gcmp_dcp_item item;
-    enum gradcmp_status status =
-        gcmp_dcp_open_item(catalogue, source, MAX_OBJECT_BYTES, &arena, &item, error);
-    if (status == GRADCMP_OK) {
-        const char *prefix = stored->piece_count == 1
-                                 ? stored->key
-                                 : gcmp_arena_format(&arena, "%s/<piece>/%zu", stored->key, piece);
-        struct gcmp_bits_archive archive = {.torch = &item.torch,
-                                            .arena = &arena,
-                                            .prefix = prefix == NULL ? "" : prefix,
-                                            .passing = item.unpacked != NULL};
-        side->extra.dir = item.unpacked != NULL ? item.unpacked : side->dir;
-        status = gcmp_bits_walk(side, &archive, error);
-        side->extra.dir = side->dir;
-    }
-    gcmp_dcp_close_item(&item);
-    gcmp_arena_free(&arena);
-    return status;
-}
-
 /* --- files --- */
 
 /* What files of some kinds hold beside tensors, and what is not compared. */
@@ -290,6 +172,8 @@ struct scan {
     size_t torch_files;
     size_t unread;
     const char *unread_name;
+    const char **tensor_files; /* names in the side's arena; the array is malloced */
+    size_t tensor_file_count, tensor_file_capacity;
     size_t beside[BESIDE_KINDS]; /* files of each kind of `beside_kinds` */
     const char *beside_name[BESIDE_KINDS];
 };
@@ -375,6 +259,21 @@ static enum gradcmp_status tell_beside(const struct scan *scan, struct gradcmp_e
     return status;
 }
 
+static enum gradcmp_status keep_name(struct scan *scan, const char *name,
+                                     struct gradcmp_error *error) {
+    if (scan->tensor_file_count == scan->tensor_file_capacity) {
+        size_t capacity = scan->tensor_file_capacity == 0 ? 16 : 2 * scan->tensor_file_capacity;
+        const char **moved = reallocarray(scan->tensor_files, capacity, sizeof *moved);
+        if (moved == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        scan->tensor_files = moved;
+        scan->tensor_file_capacity = capacity;
+    }
+    scan->tensor_files[scan->tensor_file_count++] = name;
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status take_file(struct scan *scan, const char *name,
                                      struct gradcmp_error *error) {
     count_beside(scan, name);
@@ -386,7 +285,7 @@ static enum gradcmp_status take_file(struct scan *scan, const char *name,
         }
         return walk_file(scan, name, scan->is_single, error);
     }
-    return GRADCMP_OK;
+    return gcmp_bits_holds_tensors(name) ? keep_name(scan, name, error) : GRADCMP_OK;
 }
 
 /* A folder that is still to be looked into. */
@@ -484,46 +383,13 @@ static enum gradcmp_status scan_files(struct scan *scan, struct gradcmp_error *e
     return scan_folders(scan, error);
 }
 
-/* True where every piece of a stored tensor lies in a file whose objects were walked: the walk
- * found it there. */
-static bool was_walked(const struct scan *scan, const struct gradcmp_stored *stored) {
-    const struct gradcmp_catalogue *catalogue = gcmp_bits_side_catalogue(scan->side);
-    if (stored->piece_count == 0) { /* a tensor without elements lies nowhere */
-        return scan->torch_files > 0 && strcmp(catalogue->format->name, "torch_dist") != 0;
+/* List the tensors of the checkpoint's reader, and those of files beside them. */
+static enum gradcmp_status add_tensors(struct scan *scan, struct gradcmp_error *error) {
+    struct gcmp_bits_listing listing = {gcmp_bits_side_catalogue(scan->side), &scan->read, ""};
+    if (listing.catalogue != NULL) {
+        GCMP_TRY(gcmp_bits_add_catalogue(scan->side, &listing, error));
     }
-    for (size_t i = 0; i < stored->piece_count; i++) {
-        uint32_t file = catalogue->sources[stored->pieces[i].source].file;
-        const char *name = gcmp_dir_file_name(catalogue->dir, file);
-        size_t ignored;
-        if (!gcmp_map_find(&scan->read, name, strlen(name), &ignored)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static enum gradcmp_status add_catalogue(struct scan *scan, struct gradcmp_error *error) {
-    struct gcmp_bits_side *side = scan->side;
-    const struct gradcmp_catalogue *catalogue = gcmp_bits_side_catalogue(side);
-    struct gcmp_cover_room room = {0};
-    enum gradcmp_status status = GRADCMP_OK;
-    for (size_t i = 0; catalogue != NULL && i < catalogue->stored_count && status == GRADCMP_OK;
-         i++) {
-        const struct gradcmp_stored *stored = &catalogue->stored[i];
-        if (was_walked(scan, stored)) {
-            continue;
-        }
-        if (stored->dtype != GRADCMP_DTYPE_NONE) {
-            status = add_stored(side, stored, &room, error);
-        }
-        for (size_t k = 0;
-             stored->dtype == GRADCMP_DTYPE_NONE && k < stored->piece_count && status == GRADCMP_OK;
-             k++) {
-            status = add_object(side, stored, k, error);
-        }
-    }
-    gcmp_cover_room_free(&room);
-    return status;
+    return gcmp_bits_add_loose(scan->side, scan->tensor_files, scan->tensor_file_count, error);
 }
 
 /* --- opening --- */
@@ -573,7 +439,7 @@ static enum gradcmp_status open_files(struct gcmp_bits_side *side,
         status = refusal.code;
     }
     if (status == GRADCMP_OK) {
-        status = add_catalogue(&scan, error);
+        status = add_tensors(&scan, error);
     }
     if (status == GRADCMP_OK && scan.unread > 0) {
         status = gcmp_bits_note(side, error, "%zu other files were not looked at: %s%s",
@@ -582,6 +448,7 @@ static enum gradcmp_status open_files(struct gcmp_bits_side *side,
     if (status == GRADCMP_OK) {
         status = tell_beside(&scan, error);
     }
+    free(scan.tensor_files);
     gcmp_map_free(&scan.read);
     return status;
 }
@@ -604,6 +471,7 @@ void gcmp_bits_side_close(struct gcmp_bits_side *side) {
     if (side->checkpoint == NULL) {
         gcmp_dir_close(side->dir);
     }
+    gcmp_bits_free_loose(side);
     gcmp_catalogue_free(&side->extra);
     gradcmp_checkpoint_free(side->checkpoint);
     free(side->items.list);

@@ -23,6 +23,7 @@ struct gcmp_bits_side {
     struct gcmp_rank_arrays *arrays;
     struct gcmp_bits_range *ranges; /* sorted by file and begin */
     size_t range_count;
+    struct gcmp_bits_loose *loose; /* catalogues of files beside the checkpoint's; or NULL */
     struct gcmp_bits_items items;
     uint64_t memory_left; /* bytes of elements that may still be taken into memory */
     const char **notes;   /* in the arena */

@@ -91,6 +91,7 @@ struct gradcmp_stored {
     uint32_t stated_layer; /* 1 + l, where the file states it; 0: the name tells */
     /* Of a moment, where parameters differ in it; NULL: the settings hold for all of them. */
     const struct gradcmp_adam *adam;
+    const char *type; /* dtype NONE: what the file calls it; NULL: not known */
 };
 
 enum gradcmp_setting_kind {
