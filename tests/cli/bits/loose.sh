@@ -23,7 +23,7 @@ try bits --quiet --hash prints.json other
 mkdir cut
 cp a/optimizer.pt cut/
 safetensors cut/model.safetensors "$header" 'aaaab'
-try bits a cut
+try bits --quiet a cut
 
 # A file that the index does not name is no part of the checkpoint, and is named.
 mkdir extra
