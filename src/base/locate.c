@@ -69,7 +69,8 @@ struct search {
     struct folder_list next;  /* folders of the next level */
     struct folder_list links; /* to folders that lie elsewhere */
     size_t visited;
-    bool weak; /* the given folder holds files that may be checkpoints */
+    bool weak;  /* the given folder holds files that may be checkpoints */
+    bool array; /* the last hit was found by an array of zarr in it */
 };
 
 /* What the names in a folder say. */
@@ -77,6 +78,7 @@ struct folder {
     char **names;
     size_t count;
     bool marked, weak;
+    bool fixed;            /* marked by more than safetensors, which may lie anywhere */
     bool array;            /* of zarr */
     bool shards, metadata; /* *.distcp; .metadata or __<rank>.metadata */
     bool megatron_tracker, deepspeed_tracker;
@@ -147,7 +149,9 @@ static enum gradcmp_status look_into(const struct search *search, const char *na
     GCMP_TRY(gcmp_dir_list(search->dir, name, MAX_NAMES, &folder->names, &folder->count, error));
     for (size_t i = 0; i < folder->count; i++) {
         const char *entry = folder->names[i];
-        folder->marked = folder->marked || matches(entry, marks, sizeof marks / sizeof *marks);
+        bool is_mark = matches(entry, marks, sizeof marks / sizeof *marks);
+        folder->marked = folder->marked || is_mark;
+        folder->fixed = folder->fixed || (is_mark && fnmatch("*.safetensors*", entry, 0) != 0);
         folder->weak =
             folder->weak || matches(entry, weak_marks, sizeof weak_marks / sizeof *weak_marks);
         folder->array = folder->array || strcmp(entry, ".zarray") == 0;
@@ -337,12 +341,13 @@ static enum gradcmp_status add_array_parent(struct search *search, const char *a
         char *slash = strrchr(parent, '/');
         *(slash == NULL ? parent : slash) = '\0';
     }
+    search->array = true;
     return add_folder(&search->hits, parent, error);
 }
 
 /* True for the other folders of such a checkpoint. */
 static bool is_inside_last_hit(const struct search *search, const char *name) {
-    if (search->hits.count == 0) {
+    if (search->hits.count == 0 || !search->array) {
         return false;
     }
     const char *hit = search->hits.names[search->hits.count - 1];
@@ -585,7 +590,8 @@ static enum gradcmp_status add_files(struct search *search, const char *name,
     return GRADCMP_OK;
 }
 
-/* A folder is a run, or holds files that are, or runs are below it. */
+/* A folder is a run, or holds files that are; below it there may be others, unless what marks it as
+ * a run owns what is below. */
 static enum gradcmp_status examine_run(struct search *search, const char *name,
                                        struct gradcmp_error *error) {
     struct folder folder;
@@ -601,10 +607,14 @@ static enum gradcmp_status examine_run(struct search *search, const char *name,
     if (folder.array && name[0] != '\0') {
         status = add_array_parent(search, name, error);
     } else if (folder.marked || tracked) {
+        search->array = false;
         status = add_folder(&search->hits, strdup(name), error);
-    } else if (folder.weak) {
-        status = add_files(search, name, &folder, error);
     } else {
+        search->array = search->array && !folder.weak;
+        status = add_files(search, name, &folder, error);
+    }
+    bool more = !folder.fixed && !folder.array && !tracked;
+    if (status == GRADCMP_OK && more) {
         status = queue_children(search, name, &folder, error);
     }
     gcmp_dir_free_names(folder.names, folder.count);

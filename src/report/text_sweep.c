@@ -79,11 +79,32 @@ static void add_header(struct gcmp_page *page, const struct columns *columns) {
     gcmp_page_end_line(page);
 }
 
-/* The worst parameter of a cell: verdicts other than pass and unjudged first, then the ratio. */
+/* The worst verdict and the highest ratio of a cell. */
 struct cell {
-    bool is_used, is_judged, is_bad;
+    bool is_used, is_judged;
+    enum gradcmp_verdict worst;
     double ratio;
 };
+
+/* What a cell shows where no ratio tells of it; NULL: the ratio does. At most 6 columns. */
+static const char *word_of(enum gradcmp_verdict verdict) {
+    switch (verdict) {
+    case GRADCMP_VERDICT_SHAPE:
+        return "shape";
+    case GRADCMP_VERDICT_MISSING:
+        return "absent";
+    case GRADCMP_VERDICT_EXTRA:
+        return "extra";
+    case GRADCMP_VERDICT_CONFLICT:
+        return "copies";
+    case GRADCMP_VERDICT_NONFINITE:
+        return "NaN";
+    case GRADCMP_VERDICT_SCALE:
+        return "scale";
+    default:
+        return NULL;
+    }
+}
 
 static void fill_cells(struct cell *cells, const struct columns *columns,
                        const struct gradcmp_pair_report *pair) {
@@ -94,8 +115,10 @@ static void fill_cells(struct cell *cells, const struct columns *columns,
         if (parameter->verdict == GRADCMP_VERDICT_UNJUDGED) {
             continue;
         }
+        if (!cell->is_judged || parameter->verdict < cell->worst) {
+            cell->worst = parameter->verdict;
+        }
         cell->is_judged = true;
-        cell->is_bad = cell->is_bad || parameter->verdict != GRADCMP_VERDICT_PASS;
         if (!isnan(parameter->ratio) && parameter->ratio > cell->ratio) {
             cell->ratio = parameter->ratio;
         }
@@ -114,15 +137,17 @@ static void add_cell(struct gcmp_page *page, const struct cell *cell, int *gap) 
     if (strlen(figure) > CELL_COLUMNS - 2) {
         snprintf(figure, sizeof figure, "%.0e", cell->ratio);
     }
-    const char *content = cell->is_judged ? figure : "-";
+    const char *word = word_of(cell->worst), *judged = word == NULL ? figure : word;
+    const char *content = cell->is_judged ? judged : "-";
+    bool is_bad = cell->is_judged && cell->worst != GRADCMP_VERDICT_PASS;
     gcmp_page_addf(page, "%*s", *gap - (int)strlen(content), "");
-    if (cell->is_bad) {
+    if (is_bad) {
         gcmp_page_ink(page, GCMP_INK_BAD, content);
         gcmp_page_add(page, "*");
     } else {
         gcmp_page_add(page, content);
     }
-    *gap = cell->is_bad ? -1 : 0;
+    *gap = is_bad ? -1 : 0;
 }
 
 static void add_row(struct gcmp_page *page, const struct columns *columns,
