@@ -12,7 +12,11 @@ import gradcmp
 
 
 def pytest_cases():
-    return [path for path in os.environ.get("GRADCMP_CANDIDATES", "").split(":") if path]
+    """The candidates. Nothing to compare is an error: pytest would skip the test, and be content."""
+    cases = [path for path in os.environ.get("GRADCMP_CANDIDATES", "").split(":") if path]
+    if not cases or not os.environ.get("GRADCMP_BASELINE"):
+        raise LookupError("set GRADCMP_BASELINE to a checkpoint, GRADCMP_CANDIDATES to others, parted by colons")
+    return cases
 
 
 def pytest_generate_tests(metafunc):

@@ -20,7 +20,7 @@ package=$(find "$work" -maxdepth 1 -name 'gradcmp_*.deb')
 dpkg-deb -x "$package" "$work/root"
 depends=$(dpkg-deb -f "$package" Depends)
 
-for file in usr/bin/gradcmp usr/share/man/man1/gradcmp.1 usr/include/gradcmp/gradcmp.h \
+for file in usr/bin/gradcmp usr/share/man/man1/gradcmp.1.gz usr/include/gradcmp/gradcmp.h \
     usr/share/bash-completion/completions/gradcmp; do
     [ -s "$work/root/$file" ] || { echo "not in the package: $file"; exit 1; }
 done
@@ -38,6 +38,15 @@ while read -r library; do
     [ -z "$owners" ] || [ $named = yes ] ||
         { echo "$library is of $owners; none of them is among: $depends"; exit 1; }
 done <"$work/needed"
+
+# The plug-in for MPI is a package of its own: Open MPI is not forced upon those who do not use it.
+case $depends in *openmpi*) echo "depends on Open MPI: $depends"; exit 1 ;; esac
+if [ -e "$build/libgradcmp_mpi.so" ]; then
+    plugin=$(find "$work" -maxdepth 1 -name 'gradcmp-mpi_*.deb')
+    [ -n "$plugin" ] || { echo "no package gradcmp-mpi"; exit 1; }
+    dpkg-deb -f "$plugin" Depends | grep 'gradcmp (= ' | grep -q openmpi || { dpkg-deb -f "$plugin"; exit 1; }
+    dpkg-deb -c "$plugin" | grep -q 'usr/lib/gradcmp/libgradcmp_mpi.so' || { dpkg-deb -c "$plugin"; exit 1; }
+fi
 
 data=$root/tests/data/megatron
 "$work/root/usr/bin/gradcmp" --quiet "$data/s_base" "$data/tp2dp2"

@@ -42,8 +42,29 @@ if [ $code != 1 ] || ! grep -q "not close: inconsistent, from layer 2 on" "$work
     exit 1
 fi
 if "$python" -c 'import pytest' 2>/dev/null; then
-    GRADCMP_BASELINE=s_base GRADCMP_CANDIDATES=tp2dp2:fr_pp2dp2 PYTHONPATH=$("$python" -c 'import pytest, os; print(os.path.dirname(os.path.dirname(pytest.__file__)))') \
-        python -m pytest -q -p no:cacheprovider "$root/examples/pytest"
+    PYTHONPATH=$("$python" -c 'import pytest, os; print(os.path.dirname(os.path.dirname(pytest.__file__)))')
+    export PYTHONPATH
+    pytest() { # CODE BASELINE CANDIDATES
+        expected=$1 code=0
+        GRADCMP_BASELINE=$2 GRADCMP_CANDIDATES=$3 python -m pytest -q -p no:cacheprovider "$root/examples/pytest" \
+            >"$work/out" 2>&1 || code=$?
+        [ $code = "$expected" ] || { cat "$work/out"; echo "pytest: exit $code with candidates \"$3\""; exit 1; }
+    }
+    pytest 0 s_base tp2dp2:fr_pp2dp2
+    grep -q '^2 passed' "$work/out"
+    # A failure names layer, parameter and cause, and shows nothing of the module's inside.
+    pytest 1 s_base tp2dp2:bug_double_layer1:missing
+    for text in '2 failed, 1 passed' 'AssertionError: checkpoints are not close: inconsistent, from layer 2 on$' \
+        'fail      decoder.layers.1.self_attention.linear_proj.weight: error 1.002, 29.3 times the bound' \
+        '- scale: 6 parameters of layer 2: twice the baseline' 'not close: error: missing: no such file or directory$'; do
+        grep -q -- "$text" "$work/out" || { cat "$work/out"; echo "pytest: no line \"$text\""; exit 1; }
+    done
+    ! grep -q 'gradcmp/__init__.py' "$work/out" || { cat "$work/out"; echo "pytest shows the module's inside"; exit 1; }
+    # Nothing to compare is no success.
+    pytest 2 s_base ''
+    pytest 2 '' tp2dp2
+    unset PYTHONPATH
+    echo "pytest: ran the example"
 else
     echo "pytest is not installed: its example was run as a program"
 fi
