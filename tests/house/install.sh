@@ -40,6 +40,12 @@ $cc -std=c99 -Wall -Wextra -pedantic -Werror "$example" -o "$work/by_pkgconfig" 
     $(pkg-config --cflags --libs gradcmp) -Wl,-rpath,"$libdir"
 use "pkg-config, shared" "$work/by_pkgconfig"
 
+# None of the development packages of what gradcmp itself needs: pkg-config sees nothing but ours.
+(
+    unset PKG_CONFIG_PATH
+    PKG_CONFIG_LIBDIR=$libdir/pkgconfig pkg-config --cflags --libs gradcmp >"$work/out" 2>&1
+) || { cat "$work/out"; echo "pkg-config wants packages that the shared library does not need"; exit 1; }
+
 # The static library alone: hide the shared one from the linker.
 mkdir "$work/static"
 cp "$libdir/libgradcmp.a" "$work/static/"
@@ -62,3 +68,13 @@ if ! {
 fi
 use "find_package, shared" "$work/cmake/compare"
 use "find_package, static" "$work/cmake/compare_static"
+if ! {
+    cmake -S "$root/examples/c" -B "$work/cmake_alone" -DCMAKE_PREFIX_PATH="$work/usr" \
+        -DCMAKE_C_COMPILER="$cc" -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON &&
+        cmake --build "$work/cmake_alone"
+} >"$work/log" 2>&1; then
+    cat "$work/log"
+    exit 1
+fi
+use "find_package, shared, without what the static one needs" "$work/cmake_alone/compare"
+[ ! -e "$work/cmake_alone/compare_static" ] || { echo "ZLIB was to be missing"; exit 1; }
