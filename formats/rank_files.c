@@ -55,6 +55,7 @@ enum gradcmp_status gcmp_rank_files_list(struct gcmp_dir *dir, const char *suffi
     GCMP_TRY(gcmp_dir_list(dir, "", MAX_NAMES, &files->names, &files->name_count, error));
     files->list = calloc(files->name_count + 1, sizeof *files->list);
     if (files->list == NULL) {
+        gcmp_dir_note_memory(dir); /* who only looks for ranks does not hear of this */
         GCMP_FAIL_MEMORY(error);
     }
     for (size_t i = 0; i < files->name_count; i++) {

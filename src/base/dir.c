@@ -79,6 +79,10 @@ void gcmp_dir_note(struct gcmp_dir *dir, int code) {
     }
 }
 
+void gcmp_dir_note_memory(struct gcmp_dir *dir) {
+    gcmp_dir_note(dir, ENOMEM);
+}
+
 enum gradcmp_status gcmp_dir_check(struct gcmp_dir *dir, struct gradcmp_error *error) {
     int code = atomic_load(&dir->trouble);
     if (code == ENOMEM) {
@@ -456,6 +460,7 @@ static enum gradcmp_status grow_files(struct gcmp_dir *dir, struct gradcmp_error
     struct gcmp_file *moved =
         gcmp_mul_size(capacity, sizeof *moved, &bytes) ? realloc(dir->files, bytes) : NULL;
     if (moved == NULL) {
+        gcmp_dir_note(dir, ENOMEM);
         GCMP_FAIL_MEMORY(error);
     }
     dir->files = moved;
@@ -463,14 +468,14 @@ static enum gradcmp_status grow_files(struct gcmp_dir *dir, struct gradcmp_error
     return GRADCMP_OK;
 }
 
-enum gradcmp_status gcmp_dir_name_file(const struct gcmp_dir *dir, const char *name,
-                                       size_t name_bytes, struct gcmp_file *file,
-                                       struct gradcmp_error *error) {
+enum gradcmp_status gcmp_dir_name_file(struct gcmp_dir *dir, const char *name, size_t name_bytes,
+                                       struct gcmp_file *file, struct gradcmp_error *error) {
     size_t prefix = dir->only != NULL ? (size_t)(dir->only - dir->path) : strlen(dir->path);
     bool slash = dir->only == NULL && (prefix == 0 || dir->path[prefix - 1] != '/');
     size_t total;
     if (!gcmp_add_size(prefix + slash, name_bytes, &total) || !gcmp_add_size(total, 1, &total) ||
         (file->path = malloc(total)) == NULL) {
+        gcmp_dir_note(dir, ENOMEM);
         GCMP_FAIL_MEMORY(error);
     }
     memcpy(file->path, dir->path, prefix);

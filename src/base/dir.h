@@ -42,6 +42,8 @@ enum gcmp_dir_kind gcmp_dir_kind(struct gcmp_dir *dir, const char *name);
  * anything rests on what these functions, or failures that were passed over, said. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_check(struct gcmp_dir *dir,
                                                     struct gradcmp_error *error);
+/* Have gcmp_dir_check tell of memory that was missing where something was only looked for. */
+void gcmp_dir_note_memory(struct gcmp_dir *dir);
 
 /* Tell what is wrong with a relative name before any file is touched: NULL where nothing is, else a
  * phrase that goes on after the name ("leads out of the checkpoint"). For readers that can say

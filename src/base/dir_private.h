@@ -74,9 +74,8 @@ enum gradcmp_status gcmp_dir_status(int code);
 void gcmp_dir_note(struct gcmp_dir *dir, int code);
 
 /* Fill in path and name of a file; the path is malloced. */
-GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_name_file(const struct gcmp_dir *dir,
-                                                        const char *name, size_t name_bytes,
-                                                        struct gcmp_file *file,
+GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_name_file(struct gcmp_dir *dir, const char *name,
+                                                        size_t name_bytes, struct gcmp_file *file,
                                                         struct gradcmp_error *error);
 
 #endif
