@@ -70,10 +70,13 @@ look() { # TARGET
     fi
 }
 
-# Edges alone decide, not how often each is taken: that would keep ten times as many inputs.
+# Edges alone decide, not how often each is taken: that would keep ten times as many inputs. What has
+# a name that people gave is kept: it tells what was wrong once.
+found=$(printf '[0-9a-f]%.0s' {1..40})
 reduce() { # TARGET
     local name=$1 out=$build/merged/$1
-    rm -rf "$out" && mkdir -p "$out" "$build/found/$name"
+    rm -rf "$out" && mkdir -p "$out" "$build/found/$name" "$build/artifacts"
+    find "$fuzz/corpus/$name" -type f ! -name "$found" -exec cp {} "$out" \;
     "$build/tests/fuzz/libfuzzer_$name" -merge=1 -use_counters=0 -timeout=10 -rss_limit_mb=1024 \
         "$out" "$fuzz/corpus/$name" "$build/found/$name" >"$build/artifacts/$name.merge.log" 2>&1 || return 1
     [ -n "$(ls -A "$out")" ] || return 1
