@@ -14,6 +14,7 @@
 #include "diagnose.h"
 #include "fit.h"
 #include "formats/quantised.h"
+#include "left_out.h"
 #include "numbering.h"
 #include "previous.h"
 #include "ranks.h"
@@ -387,6 +388,7 @@ static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size
     GCMP_TRY(check_inferred(comparison, pair, error));
     GCMP_TRY(gcmp_fit_use(comparison, pair, error));
     GCMP_TRY(note_layers(comparison, pair, error));
+    GCMP_TRY(gcmp_note_left_out(comparison, pair, filter, error));
     return note_vocab(comparison, candidate, pair, error);
 }
 

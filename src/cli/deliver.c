@@ -1,6 +1,7 @@
 /* Brings results to where they are wanted. */
 #include "cli/deliver.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,9 +63,27 @@ static bool stdout_is_taken(const struct cli_settings *settings) {
     return is_taken;
 }
 
+/* The folder that a file lies in: true where it is there, with its facts in *status and the file's
+ * own name in *name. */
+static bool find_folder(const char *path, struct stat *status, const char **name) {
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    *name = slash == NULL ? path : slash + 1;
+    int length = slash == NULL
+                     ? snprintf(folder, sizeof folder, ".")
+                     : snprintf(folder, sizeof folder, "%.*s/", (int)(slash - path), path);
+    return length > 0 && (size_t)length < sizeof folder && stat(folder, status) == 0;
+}
+
+/* By the files that are there, else by their places: "x" and "./x" are one. */
 static bool is_same_file(const char *a, const char *b) {
     struct stat of_a, of_b;
+    const char *name_a, *name_b;
     if (strcmp(a, b) == 0) {
+        return true;
+    }
+    if (find_folder(a, &of_a, &name_a) && find_folder(b, &of_b, &name_b) &&
+        of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino && strcmp(name_a, name_b) == 0) {
         return true;
     }
     return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && S_ISREG(of_a.st_mode) &&

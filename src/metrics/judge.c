@@ -420,12 +420,16 @@ static const struct gcmp_metric_series *counterpart(const struct gcmp_metric_sou
     return NULL;
 }
 
+int64_t gcmp_metric_first_step(const struct gcmp_metric_result *result) {
+    return result->was_approximate  ? result->first_outside_step
+           : result->mismatches > 0 ? result->first_mismatch_step
+                                    : result->first_conflict_step;
+}
+
 static void find_first(struct gcmp_metric_judgement *out) {
     for (size_t i = 0; i < out->count; i++) {
         const struct gcmp_metric_result *result = &out->results[i];
-        int64_t step = result->was_approximate  ? result->first_outside_step
-                       : result->mismatches > 0 ? result->first_mismatch_step
-                                                : result->first_conflict_step;
+        int64_t step = gcmp_metric_first_step(result);
         if (result->verdict == GCMP_METRIC_DIFFER && !gcmp_metric_by_samples(result->name) &&
             (!out->has_first || step < out->first_step)) {
             out->has_first = true;

@@ -72,6 +72,10 @@ gcmp_metric_judge(const struct gcmp_metric_source *a, const struct gcmp_metric_s
                   struct gcmp_metric_rules *rules, struct gcmp_arena *arena,
                   struct gcmp_metric_judgement *out, struct gradcmp_error *error);
 
+/* The step from which on a metric differs: of its first difference, or where a side disagrees with
+ * itself. */
+int64_t gcmp_metric_first_step(const struct gcmp_metric_result *result);
+
 /* Distance in representable values of the type (FLOAT32 or FLOAT64), or in units of the last
  * printed digit; NaN where there is none. */
 double gcmp_metric_distance(const struct gcmp_metric_result *result);

@@ -271,9 +271,7 @@ static const char *first_names(struct gcmp_arena *arena,
         if (result->verdict != GCMP_METRIC_DIFFER || gcmp_metric_by_samples(result->name)) {
             continue;
         }
-        int64_t step =
-            result->was_approximate ? result->first_outside_step : result->first_mismatch_step;
-        if (step != judgement->first_step || ++told > 3) {
+        if (gcmp_metric_first_step(result) != judgement->first_step || ++told > 3) {
             more += told > 3;
             continue;
         }
@@ -318,9 +316,18 @@ static void conclude_match(struct gradcmp_evidence *evidence,
                       : content->rules.is_approximate ? "within the tolerances"
                       : is_printed_only(content) ? "at printed precision, more digits are not known"
                                                  : "bit for bit";
-    conclude(evidence, "match", 0,
-             gcmp_arena_format(evidence->arena, "MATCH: %zu metric%s %s", matched,
-                               matched == 1 ? "" : "s", how));
+    size_t outside = 0;
+    for (size_t i = 0; i < content->judgement.count; i++) {
+        const struct gcmp_metric_result *result = &content->judgement.results[i];
+        outside += result->was_approximate && result->outside > 0;
+    }
+    const char *summary = gcmp_arena_format(evidence->arena, "MATCH: %zu metric%s %s", matched,
+                                            matched == 1 ? "" : "s", how);
+    if (outside > 0 && summary != NULL) {
+        summary = gcmp_arena_format(
+            evidence->arena, "%s, %zu with steps outside, no more than may be", summary, outside);
+    }
+    conclude(evidence, "match", 0, summary);
 }
 
 static void conclude_differ(struct gradcmp_evidence *evidence,

@@ -133,7 +133,9 @@ static void write_result(struct gcmp_page *page, const struct gcmp_metric_result
     gcmp_page_end_line(page);
     gcmp_metric_describe(result, text, sizeof text);
     const char *why = result->why != NULL ? result->why : text;
-    if (result->verdict != GCMP_METRIC_MATCH && why[0] != '\0') {
+    bool is_clear =
+        result->verdict == GCMP_METRIC_MATCH && (!result->was_approximate || result->outside == 0);
+    if (!is_clear && why[0] != '\0') {
         gcmp_page_add(page, "    ");
         gcmp_page_wrap(page, 4, 6, why);
     }
@@ -309,9 +311,8 @@ static void emit_first(struct gcmp_emitter *json, const struct gcmp_metric_judge
     gcmp_emit_open_array(json, "metrics", false);
     for (size_t i = 0; i < judgement->count; i++) {
         const struct gcmp_metric_result *result = &judgement->results[i];
-        int64_t step =
-            result->was_approximate ? result->first_outside_step : result->first_mismatch_step;
-        if (result->verdict == GCMP_METRIC_DIFFER && step == judgement->first_step &&
+        if (result->verdict == GCMP_METRIC_DIFFER &&
+            gcmp_metric_first_step(result) == judgement->first_step &&
             !gcmp_metric_by_samples(result->name)) {
             gcmp_emit_text(json, NULL, result->name);
         }

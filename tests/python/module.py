@@ -188,6 +188,7 @@ def test_evidence():
     identical = gradcmp.bits(BASE, BASE, allow_same=True)
     assert identical.verdict == "identical" and identical
     assert not gradcmp.bits(BASE, BAD)
+    raises(TypeError, gradcmp.bits, BASE, GOOD, ignore="args")  # not of a, r, g and s
     assert gradcmp.check(BASE).exit_status == 0
 
 
@@ -261,6 +262,29 @@ def test_threads():
     for thread in threads:
         thread.join()
     assert [found[i] for i in range(8)] == ["consistent", "inconsistent"] * 4
+
+
+def test_close_while_reading():
+    """Closing waits for a read in another thread: what that one uses must not be released."""
+    module = sys.modules["gradcmp._checkpoint"]
+    read, checkpoint, held = module.run, gradcmp.open(BASE), []
+    closer = threading.Thread(target=checkpoint.close)
+
+    def slow(*arguments, **options):
+        closer.start()
+        closer.join(0.1)  # it waits; if it did not, it would be done
+        held.append(closer.is_alive())
+        read(*arguments, **options)
+
+    module.run = slow
+    try:
+        tensor = checkpoint[next(iter(checkpoint))]
+    finally:
+        module.run = read
+    closer.join()
+    assert held == [True] and len(flatten(tensor)) > 0
+    raises(ValueError, lambda: checkpoint[next(iter(checkpoint))])
+    raises(ValueError, checkpoint.__enter__)
 
 
 def main():

@@ -128,7 +128,7 @@ def bits(*checkpoints: StrPath, ignore: Iterable[str] = (), no_default_ignore: b
          hash: Optional[StrPath] = None, **options: Any) -> Evidence:
     """Compare everything that a resume restores, bit for bit: the first with each other one."""
     own = Options(_options_struct("gradcmp_bits_options"),
-                  {"ignore": list(ignore), "no_default_ignore": no_default_ignore, "hash": hash})
+                  {"ignore": ignore, "no_default_ignore": no_default_ignore, "hash": hash})
     settings = Options(_abi.gradcmp_options, options)
     handle = ctypes.c_void_p()
     array = string_array(checkpoints)

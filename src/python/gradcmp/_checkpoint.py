@@ -4,6 +4,7 @@ import ctypes
 import importlib
 import struct
 import sys
+import threading
 import weakref
 from collections.abc import Mapping
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
@@ -82,6 +83,9 @@ class Checkpoint(Mapping):  # type: ignore[type-arg]
         self._handle = handle
         self._free = weakref.finalize(self, library.gradcmp_checkpoint_free, handle)
         self._bfloat16 = bfloat16
+        self._turn = threading.Condition()  # guards the two below
+        self._readers = 0
+        self._closed = False
         self._index: Dict[Tuple[str, str], int] = {}
         self.tensors: List[Tensor] = []
         for i in range(library.gradcmp_checkpoint_tensor_count(handle)):
@@ -121,7 +125,7 @@ class Checkpoint(Mapping):  # type: ignore[type-arg]
         """A numpy array, or without numpy a memoryview of the shape. bfloat16 comes as float32, or
         as uint16 where the checkpoint was opened so; float8 as uint8. Without numpy float16 comes
         as float32, and complex numbers have an axis of two more."""
-        if not self._free.alive:
+        if self._closed:
             raise ValueError("the checkpoint is closed")
         index = self._index[self._key(key)]
         tensor = self.tensors[index]
@@ -132,7 +136,11 @@ class Checkpoint(Mapping):  # type: ignore[type-arg]
             count *= extent
         raw = bytearray(count * SIZES[tensor.dtype])
         buffer = (ctypes.c_char * len(raw)).from_buffer(raw)
-        run("gradcmp_checkpoint_read", self._handle, index, buffer, len(raw))
+        self._begin()
+        try:
+            run("gradcmp_checkpoint_read", self._handle, index, buffer, len(raw))
+        finally:
+            self._end()
         del buffer  # or the bytes could not be viewed otherwise
         dtype = tensor.dtype
         if dtype == "bfloat16" and self._bfloat16 == "float32":
@@ -140,10 +148,26 @@ class Checkpoint(Mapping):  # type: ignore[type-arg]
         return (_as_memoryview if numpy is None else _as_array)(raw, dtype, tensor.shape)
 
     def close(self) -> None:
-        """Release files and memory; arrays stay valid."""
-        self._free()
+        """Release files and memory, when reads in other threads are done; arrays stay valid."""
+        with self._turn:
+            self._closed = True
+            self._turn.wait_for(lambda: self._readers == 0)
+            self._free()
+
+    def _begin(self) -> None:
+        with self._turn:
+            if self._closed:
+                raise ValueError("the checkpoint is closed")
+            self._readers += 1
+
+    def _end(self) -> None:
+        with self._turn:
+            self._readers -= 1
+            self._turn.notify_all()
 
     def __enter__(self) -> "Checkpoint":
+        if self._closed:
+            raise ValueError("the checkpoint is closed")
         return self
 
     def __exit__(self, *_: Any) -> None:

@@ -54,6 +54,7 @@ try --junit-level row a b
 try --annotations gitlab a b
 try --html - --junit - a b
 try --html same --markdown same a b
+try --html same --markdown ./same a b
 try --html a a a
 # The same twice is one; the last of --color, --threads, --top and the like holds.
 try --k 3 --k 3 --color never --color always --threads 1 --threads 2 a b 2>&1 | tail -n 3

@@ -1,0 +1,10 @@
+. "$TESTS_CLI/lib.sh"
+# A match that leaves steps outside the tolerance says so.
+printf 'step,loss\n1,2.5\n2,2.4\n3,2.3\n' >a.csv
+printf 'step,loss\n1,2.5\n2,2.4\n3,2.9\n' >b.csv
+try metrics --mode approx a.csv b.csv
+# A run that disagrees with itself is named.
+printf 'step,loss\n1,2.5\n1,2.6\n2,2.4\n3,2.3\n' >twice.csv
+try metrics a.csv twice.csv
+gradcmp metrics --json twice.json a.csv twice.csv >/dev/null || true
+grep '"first_mismatch": ' twice.json
