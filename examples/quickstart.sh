@@ -13,7 +13,8 @@ data=$root/tests/data/megatron
 
 say() { printf '\n%s\n' "$*"; }
 
-say "1. Build the program (Release, without the tests) in build/quickstart; half a minute or so."
+say "1. Build the program (Release, without tests and the plug-ins for CUDA and MPI) in build/quickstart;
+   half a minute or so on a machine with some cores."
 need_build_packages
 install_missing
 if [ -f "$build/CMakeCache.txt" ] &&
@@ -23,7 +24,8 @@ fi
 mkdir -p "$build"
 log=$build/quickstart.log
 if ! {
-    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DGRADCMP_BUILD_TESTS=OFF &&
+    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DGRADCMP_BUILD_TESTS=OFF \
+        -DGRADCMP_CUDA=OFF -DGRADCMP_MPI=OFF &&
         cmake --build "$build" -j "$(getconf _NPROCESSORS_ONLN)"
 } >"$log" 2>&1; then
     cat "$log" >&2
