@@ -347,6 +347,14 @@ static const struct bad bad_files[] = {
     {"surrogate", GRADCMP_ERROR_CORRUPT, 0x19, "json: invalid Unicode*"},
     {"meta_type", GRADCMP_ERROR_CORRUPT, 9,
      "safetensors: expected a text as __metadata__ \"a\", found an integer"},
+    {"meta_list", GRADCMP_ERROR_CORRUPT, 9,
+     "safetensors: expected an object as __metadata__, found an array"},
+    {"entry_type", GRADCMP_ERROR_CORRUPT, 9,
+     "safetensors: \"exp_avg.w\": expected an object, found an array"},
+    {"dtype_type", GRADCMP_ERROR_CORRUPT, 9,
+     "safetensors: \"exp_avg.w\": expected a text as dtype, found an integer"},
+    {"many_axes", GRADCMP_ERROR_LIMIT, 9,
+     "safetensors: \"exp_avg.w\": 17 axes, at most 16 are read"},
     {"dtype", GRADCMP_ERROR_UNSUPPORTED, 9,
      "safetensors: \"exp_avg.w\": dtype \"F33\" is not known"},
     {"missing_field", GRADCMP_ERROR_CORRUPT, 9,
@@ -394,6 +402,8 @@ static const struct bad bad_indexes[] = {
      "file"},
     {"index_type", GRADCMP_ERROR_CORRUPT, 1,
      "safetensors index: expected an object as weight_map, found an array"},
+    {"index_file_type", GRADCMP_ERROR_CORRUPT, 16,
+     "safetensors index: \"exp_avg.w\": expected the name of a file, found an integer"},
     {"index_json", GRADCMP_ERROR_CORRUPT, 7, "json: *"},
 };
 
