@@ -218,6 +218,7 @@ void gcmp_vector_tally(const struct gcmp_vector_ops *ops, const struct gcmp_bloc
     frame.max_d_first = frame.max_d_end = 0;
     memset(&frame.counts, 0, sizeof frame.counts);
     memset(&frame.sums, 0, sizeof frame.sums);
+    memset(frame.lane_max_d, 0, sizeof frame.lane_max_d);
     size_t whole = block->elems - block->elems % GCMP_RUN_STEP;
     for (size_t first = 0; first < whole; first += GCMP_RUN_ELEMS) {
         add_run(&frame, first, whole - first < GCMP_RUN_ELEMS ? whole - first : GCMP_RUN_ELEMS);
