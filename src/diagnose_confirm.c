@@ -1,6 +1,5 @@
 /* The second step of the search: what samples suggest, to be read whole. */
 #include <stdio.h>
-#include <string.h>
 
 #include "bounds/bounds.h"
 #include "diagnose_search.h"
@@ -241,17 +240,9 @@ static enum gradcmp_status look_for_shift(struct gcmp_search *search,
                : GRADCMP_OK;
 }
 
-/* The first `rows` rows of one side. */
-static enum gradcmp_status cut_head(const struct gradcmp_parameter *from, uint64_t rows,
-                                    struct gcmp_arena *arena, const struct gradcmp_parameter **out,
-                                    struct gradcmp_error *error) {
-    uint64_t start[GRADCMP_MAX_NDIM] = {0}, extent[GRADCMP_MAX_NDIM] = {0};
-    memcpy(extent, from->shape, from->ndim * sizeof *extent);
-    extent[0] = rows;
-    struct gradcmp_parameter *head;
-    GCMP_TRY(gcmp_reslab_box(from, start, extent, arena, &head, error));
-    *out = head;
-    return GRADCMP_OK;
+/* True where a rank's part of the rows begins at `row`; of fewer rows than ranks, anywhere. */
+static bool begins_part(uint64_t row, uint64_t rows, uint32_t ranks) {
+    return ranks > 1 && (rows < ranks || row % (rows / ranks) == 0);
 }
 
 /* True where rows from `row` on may be padding: fewer than a vocabulary is padded by, and not a
@@ -260,9 +251,8 @@ static bool may_be_padding(const struct gcmp_search_scene *scene, uint64_t row, 
     uint32_t tp_a = gcmp_search_catalogue_a(scene)->parallel.tp,
              tp_b = gcmp_search_catalogue_b(scene)->parallel.tp;
     uint64_t unit = MOST_PADDING * (uint64_t)(tp_a > tp_b ? tp_a : tp_b);
-    bool is_cut = (tp_a > 1 && row % (rows / tp_a + (rows < tp_a)) == 0) ||
-                  (tp_b > 1 && row % (rows / tp_b + (rows < tp_b)) == 0);
-    return row > 0 && row < rows && rows - row < (unit == 0 ? MOST_PADDING : unit) && !is_cut;
+    return row > 0 && row < rows && rows - row < (unit == 0 ? MOST_PADDING : unit) &&
+           !begins_part(row, rows, tp_a) && !begins_part(row, rows, tp_b);
 }
 
 /* Where the size of the vocabulary is not known, its padding was compared too: the last rows alone
@@ -283,9 +273,10 @@ static enum gradcmp_status look_for_padding(struct gcmp_search *search,
     if (!may_be_padding(scene, row, lines->rows)) {
         return GRADCMP_OK;
     }
-    struct gcmp_guess guess = {.kind = GCMP_CAUSE_PADDING};
-    GCMP_TRY(cut_head(search->a, row, scene->scratch, &guess.a, error));
-    GCMP_TRY(cut_head(search->b, row, scene->scratch, &guess.b, error));
+    struct gradcmp_parameter *a, *b;
+    GCMP_TRY(gcmp_probes_head(search->a, row, scene->scratch, &a, error));
+    GCMP_TRY(gcmp_probes_head(search->b, row, scene->scratch, &b, error));
+    struct gcmp_guess guess = {.kind = GCMP_CAUSE_PADDING, .a = a, .b = b};
     guess.text = gcmp_arena_format(
         scene->comparison->report->arena,
         "the last %llu of %llu rows alone differ, and the size of the vocabulary is not known: if "

@@ -2,6 +2,7 @@
 #include "diagnose_probes.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/dtype.h"
 #include "kernels/convert.h"
@@ -86,6 +87,15 @@ enum gradcmp_status gcmp_probes_spot(const struct gradcmp_parameter *from, uint6
             start[d] = (length - extent[d]) / 2;
         }
     }
+    return gcmp_reslab_box(from, start, extent, arena, out, error);
+}
+
+enum gradcmp_status gcmp_probes_head(const struct gradcmp_parameter *from, uint64_t rows,
+                                     struct gcmp_arena *arena, struct gradcmp_parameter **out,
+                                     struct gradcmp_error *error) {
+    uint64_t start[GRADCMP_MAX_NDIM] = {0}, extent[GRADCMP_MAX_NDIM] = {0};
+    memcpy(extent, from->shape, from->ndim * sizeof *extent);
+    extent[0] = rows;
     return gcmp_reslab_box(from, start, extent, arena, out, error);
 }
 

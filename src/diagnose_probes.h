@@ -43,6 +43,12 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_probes_spot(const struct gradcmp_param
                                                       struct gradcmp_parameter **out,
                                                       struct gradcmp_error *error);
 
+/* The first `rows` rows of a parameter, at most all. Fails as unshard/reslab does. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_probes_head(const struct gradcmp_parameter *from,
+                                                      uint64_t rows, struct gcmp_arena *arena,
+                                                      struct gradcmp_parameter **out,
+                                                      struct gradcmp_error *error);
+
 /* Run jobs of one's own as probes are run. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_probes_engine(struct gcmp_job *jobs, size_t count,
                                                         struct gcmp_comparison *comparison,

@@ -26,11 +26,8 @@ static enum gradcmp_status cut_rows(const struct gcmp_search_scene *scene, uint6
     if (rows == 0 || rows >= (*parameter)->shape[0]) {
         return GRADCMP_OK;
     }
-    uint64_t start[GRADCMP_MAX_NDIM] = {0}, extent[GRADCMP_MAX_NDIM] = {0};
-    memcpy(extent, (*parameter)->shape, (*parameter)->ndim * sizeof *extent);
-    extent[0] = rows;
     struct gradcmp_parameter *cut;
-    GCMP_TRY(gcmp_reslab_box(*parameter, start, extent, scene->scratch, &cut, error));
+    GCMP_TRY(gcmp_probes_head(*parameter, rows, scene->scratch, &cut, error));
     *parameter = cut;
     return GRADCMP_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "base/dtype.h"
 #include "gradcmp/sys/result.h"
+#include "report/facts.h"
 
 size_t gradcmp_report_candidate_count(const struct gradcmp_report *report) {
     return report->pair_count;
@@ -60,10 +61,7 @@ int64_t gradcmp_report_onset(const struct gradcmp_report *report, size_t candida
 int gradcmp_report_exit_status(const struct gradcmp_report *report) {
     int status = report->unfinished > 0 ? 2 : 0;
     for (size_t i = 0; i < report->pair_count; i++) {
-        enum gradcmp_outcome outcome = report->pairs[i].outcome;
-        int own = outcome == GRADCMP_OUTCOME_CONSISTENT     ? 0
-                  : outcome == GRADCMP_OUTCOME_INCONSISTENT ? 1
-                                                            : 2;
+        int own = gcmp_outcome_status(report->pairs[i].outcome);
         status = own > status ? own : status;
     }
     return status;

@@ -610,10 +610,9 @@ static enum gradcmp_status examine_run(struct search *search, const char *name,
         search->array = false;
         status = add_folder(&search->hits, strdup(name), error);
     } else {
-        search->array = search->array && !folder.weak;
         status = add_files(search, name, &folder, error);
     }
-    bool more = !folder.fixed && !folder.array && !tracked;
+    bool more = !folder.fixed && !tracked;
     if (status == GRADCMP_OK && more) {
         status = queue_children(search, name, &folder, error);
     }

@@ -19,6 +19,12 @@ enum gradcmp_outcome gcmp_overall_outcome(const struct gradcmp_report *report) {
     return report->unfinished > 0 ? GRADCMP_OUTCOME_ERROR : worst;
 }
 
+int gcmp_outcome_status(enum gradcmp_outcome outcome) {
+    return outcome == GRADCMP_OUTCOME_CONSISTENT     ? 0
+           : outcome == GRADCMP_OUTCOME_INCONSISTENT ? 1
+                                                     : 2;
+}
+
 bool gcmp_verdict_is_bad(enum gradcmp_verdict verdict) {
     return verdict != GRADCMP_VERDICT_PASS && verdict != GRADCMP_VERDICT_UNJUDGED;
 }

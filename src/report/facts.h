@@ -8,6 +8,9 @@
  * where there is no candidate; ERROR after an interrupt, which leaves some unjudged. */
 enum gradcmp_outcome gcmp_overall_outcome(const struct gradcmp_report *report);
 
+/* Exit status of a pair: 0 consistent, 1 inconsistent, 2 trouble. */
+int gcmp_outcome_status(enum gradcmp_outcome outcome);
+
 /* True for the verdicts that make a pair inconsistent by themselves. */
 bool gcmp_verdict_is_bad(enum gradcmp_verdict verdict);
 /* True for the verdicts of which the deepest (highest l) makes the onset. */

@@ -115,12 +115,6 @@ static bool add_layers(struct pair_cases *to, struct gcmp_arena *arena,
     return is_fine;
 }
 
-static int status_of(enum gradcmp_outcome outcome) {
-    return outcome == GRADCMP_OUTCOME_CONSISTENT     ? 0
-           : outcome == GRADCMP_OUTCOME_INCONSISTENT ? 1
-                                                     : 2;
-}
-
 static bool add_verdict(struct pair_cases *to, struct gcmp_arena *arena,
                         const struct gcmp_pair_view *view) {
     const struct gradcmp_pair_report *pair = view->pair;
@@ -135,7 +129,8 @@ static bool add_verdict(struct pair_cases *to, struct gcmp_arena *arena,
         gcmp_text_add(&text, "; ");
         gcmp_text_add_expected(&text, sweep, index);
     }
-    int status = sweep == NULL ? status_of(pair->outcome) : gcmp_sweep_row_status(sweep, index);
+    int status =
+        sweep == NULL ? gcmp_outcome_status(pair->outcome) : gcmp_sweep_row_status(sweep, index);
     struct gradcmp_case own = {.group = to->label,
                                .name = "verdict",
                                .outcome = gcmp_junit_outcome(status),

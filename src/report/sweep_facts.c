@@ -1,6 +1,7 @@
 /* What all reports of a sweep say beside its comparisons. */
 #include "report/sweep_facts.h"
 
+#include "report/facts.h"
 #include "report/page.h"
 
 const char *gcmp_sweep_word(const struct gradcmp_sweep *sweep) {
@@ -13,17 +14,13 @@ const char *gcmp_candidate_label(const struct gradcmp_report *report, size_t ind
 }
 
 int gcmp_sweep_row_status(const struct gradcmp_sweep *sweep, size_t row) {
-    static const int statuses[] = {[GRADCMP_OUTCOME_CONSISTENT] = 0,
-                                   [GRADCMP_OUTCOME_INCONSISTENT] = 1,
-                                   [GRADCMP_OUTCOME_UNDECIDED] = 2,
-                                   [GRADCMP_OUTCOME_VACUOUS] = 2,
-                                   [GRADCMP_OUTCOME_ERROR] = 2};
     enum gradcmp_outcome outcome = sweep->report->pairs[row].outcome;
+    int status = gcmp_outcome_status(outcome);
     if (!sweep->rows[row].has_expected) {
-        return statuses[outcome];
+        return status;
     }
     bool is_expected = outcome == sweep->rows[row].expected;
-    return is_expected ? 0 : statuses[outcome] == 0 ? 1 : statuses[outcome];
+    return is_expected ? 0 : status == 0 ? 1 : status;
 }
 
 int gcmp_sweep_repeat_status(const struct gradcmp_sweep_repeat *repeat) {
