@@ -205,7 +205,6 @@ static void add_command(struct gcmp_markup *html, const struct gradcmp_report *r
 
 /* "3 candidates: 1 consistent, 2 inconsistent", or what the only one came to. */
 static void summarize(struct gcmp_text *text, const struct gradcmp_report *report) {
-    size_t counts[GRADCMP_OUTCOME_ERROR + 1] = {0};
     if (report->sweep != NULL) {
         gcmp_text_add_sweep_summary(text, report->sweep);
         return;
@@ -218,18 +217,8 @@ static void summarize(struct gcmp_text *text, const struct gradcmp_report *repor
         gcmp_text_add_findings(text, report->pairs);
         return;
     }
-    for (size_t i = 0; i < report->pair_count; i++) {
-        counts[report->pairs[i].outcome]++;
-    }
     gcmp_text_addf(text, "%zu candidates", report->pair_count);
-    const char *separator = ": ";
-    for (unsigned outcome = 0; outcome <= GRADCMP_OUTCOME_ERROR; outcome++) {
-        if (counts[outcome] > 0) {
-            gcmp_text_addf(text, "%s%zu %s", separator, counts[outcome],
-                           gradcmp_outcome_name((enum gradcmp_outcome)outcome));
-            separator = ", ";
-        }
-    }
+    gcmp_text_add_outcomes(text, report, ": ");
 }
 
 static struct gcmp_html_head head_of(const struct gradcmp_report *report, const char *summary) {

@@ -60,6 +60,21 @@ void gcmp_text_add_unfinished(struct gcmp_text *text, const struct gradcmp_repor
     }
 }
 
+void gcmp_text_add_outcomes(struct gcmp_text *text, const struct gradcmp_report *report,
+                            const char *lead) {
+    size_t counts[GRADCMP_OUTCOME_ERROR + 1] = {0};
+    for (size_t i = 0; i < report->pair_count; i++) {
+        counts[report->pairs[i].outcome]++;
+    }
+    for (unsigned outcome = 0; outcome <= GRADCMP_OUTCOME_ERROR; outcome++) {
+        if (counts[outcome] > 0) {
+            gcmp_text_addf(text, "%s%zu %s", lead, counts[outcome],
+                           gradcmp_outcome_name((enum gradcmp_outcome)outcome));
+            lead = ", ";
+        }
+    }
+}
+
 size_t gcmp_sweep_taken_count(const struct gradcmp_sweep *sweep) {
     size_t count = 0;
     for (size_t i = 0; i < sweep->report->pair_count; i++) {
@@ -90,20 +105,9 @@ static void add_repeat_counts(struct gcmp_text *text, const struct gradcmp_sweep
 }
 
 void gcmp_text_add_sweep_summary(struct gcmp_text *text, const struct gradcmp_sweep *sweep) {
-    size_t counts[GRADCMP_OUTCOME_ERROR + 1] = {0}, count = sweep->report->pair_count;
-    size_t all = count + sweep->report->unfinished;
-    for (size_t i = 0; i < count; i++) {
-        counts[sweep->report->pairs[i].outcome]++;
-    }
+    size_t all = sweep->report->pair_count + sweep->report->unfinished;
     gcmp_text_addf(text, "of %zu configuration%s", all, all == 1 ? "" : "s");
-    const char *separator = " ";
-    for (unsigned outcome = 0; outcome <= GRADCMP_OUTCOME_ERROR; outcome++) {
-        if (counts[outcome] > 0) {
-            gcmp_text_addf(text, "%s%zu %s", separator, counts[outcome],
-                           gradcmp_outcome_name((enum gradcmp_outcome)outcome));
-            separator = ", ";
-        }
-    }
+    gcmp_text_add_outcomes(text, sweep->report, " ");
     size_t unexpected = count_unexpected(sweep), findings = gcmp_sweep_finding_count(sweep);
     if (unexpected > 0) {
         gcmp_text_addf(text, "; %zu not as expected", unexpected);

@@ -28,6 +28,10 @@ struct gcmp_sweep_finding gcmp_sweep_finding(const struct gradcmp_sweep *sweep, 
 /* Add "of 3 candidates 2 were not judged"; nothing where all were. */
 void gcmp_text_add_unfinished(struct gcmp_text *text, const struct gradcmp_report *report);
 
+/* Add `lead` and "2 consistent, 1 inconsistent"; nothing where no candidate was judged. */
+void gcmp_text_add_outcomes(struct gcmp_text *text, const struct gradcmp_report *report,
+                            const char *lead);
+
 /* Rows that were judged by an earlier sweep. */
 size_t gcmp_sweep_taken_count(const struct gradcmp_sweep *sweep);
 

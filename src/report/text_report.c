@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/facts.h"
+#include "report/sweep_facts.h"
 #include "report/text.h"
 
 enum { DEFAULT_TOP = 20 };
@@ -152,24 +153,17 @@ static const struct gradcmp_pair_report *deciding_pair(const struct gradcmp_repo
 
 /* The last line of several candidates: how many had which outcome, and the one that decides. */
 static void add_overall(struct gcmp_page *page, const struct gradcmp_report *report) {
-    size_t counts[GRADCMP_OUTCOME_ERROR + 1] = {0};
-    for (size_t i = 0; i < report->pair_count; i++) {
-        counts[report->pairs[i].outcome]++;
-    }
+    struct gcmp_text outcomes = GCMP_TEXT_INIT;
     if (report->unfinished > 0) {
         gcmp_page_ink(page, GCMP_INK_DOUBT, "INTERRUPTED");
     } else {
         gcmp_text_outcome(page, gcmp_overall_outcome(report));
     }
     gcmp_page_addf(page, ": of %zu candidates", report->pair_count + report->unfinished);
-    const char *separator = " ";
-    for (unsigned outcome = 0; outcome <= GRADCMP_OUTCOME_ERROR; outcome++) {
-        if (counts[outcome] > 0) {
-            gcmp_page_addf(page, "%s%zu %s", separator, counts[outcome],
-                           gradcmp_outcome_name((enum gradcmp_outcome)outcome));
-            separator = ", ";
-        }
-    }
+    gcmp_text_add_outcomes(&outcomes, report, " ");
+    gcmp_page_add(page, outcomes.bytes == NULL ? "" : outcomes.bytes);
+    page->out.text.failed = page->out.text.failed || outcomes.failed;
+    gcmp_text_free(&outcomes);
     if (report->unfinished > 0) {
         gcmp_page_addf(page, "; %zu not judged", report->unfinished);
     }
