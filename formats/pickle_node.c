@@ -39,6 +39,9 @@ static const struct gcmp_node *called(const struct gcmp_node *node) {
         return NULL;
     }
     const struct gcmp_node *callee = node->as.call.callee;
+    if (callee->kind != GCMP_NODE_GLOBAL || strncmp(callee->as.text.bytes, "copy", 4) != 0) {
+        return callee;
+    }
     if (gcmp_node_is_global(callee, "copy_reg", "_reconstructor") ||
         gcmp_node_is_global(callee, "copyreg", "_reconstructor") ||
         gcmp_node_is_global(callee, "copy_reg", "__newobj__") ||

@@ -110,8 +110,8 @@ enum gradcmp_status gcmp_pickle_take(struct gcmp_pickle_vm *vm, uint64_t count, 
     return GRADCMP_OK;
 }
 
-enum gradcmp_status gcmp_pickle_take_number(struct gcmp_pickle_vm *vm, unsigned width,
-                                            uint64_t *out) {
+enum gradcmp_status gcmp_pickle_take_last_number(struct gcmp_pickle_vm *vm, unsigned width,
+                                                 uint64_t *out) {
     return gcmp_read_le(&vm->in, width, out) ? GRADCMP_OK : fail_short(vm);
 }
 
@@ -140,7 +140,7 @@ bool gcmp_pickle_parse_u64(const char *text, size_t count, uint64_t *out) {
     return count > 0;
 }
 
-enum gradcmp_status gcmp_pickle_push(struct gcmp_pickle_vm *vm, struct gcmp_node *node) {
+enum gradcmp_status gcmp_pickle_push_growing(struct gcmp_pickle_vm *vm, struct gcmp_node *node) {
     if (node == NULL ||
         (vm->stack_count == vm->stack_capacity &&
          !gcmp_pickle_grow(vm, &vm->stack, &vm->stack_capacity, 0, sizeof(struct gcmp_node *)))) {
@@ -150,24 +150,9 @@ enum gradcmp_status gcmp_pickle_push(struct gcmp_pickle_vm *vm, struct gcmp_node
     return GRADCMP_OK;
 }
 
-static bool above_mark(const struct gcmp_pickle_vm *vm) {
-    return vm->stack_count > (vm->mark_count == 0 ? 0 : vm->marks[vm->mark_count - 1]);
-}
-
-enum gradcmp_status gcmp_pickle_top(struct gcmp_pickle_vm *vm, struct gcmp_node **out) {
-    if (!above_mark(vm)) {
-        return gcmp_pickle_fail(vm, GRADCMP_ERROR_CORRUPT,
-                                "expected a value on the stack, found %s",
-                                vm->mark_count == 0 ? "none" : "a mark");
-    }
-    *out = vm->stack[vm->stack_count - 1];
-    return GRADCMP_OK;
-}
-
-enum gradcmp_status gcmp_pickle_pop(struct gcmp_pickle_vm *vm, struct gcmp_node **out) {
-    GCMP_TRY(gcmp_pickle_top(vm, out));
-    vm->stack_count--;
-    return GRADCMP_OK;
+enum gradcmp_status gcmp_pickle_fail_empty(struct gcmp_pickle_vm *vm) {
+    return gcmp_pickle_fail(vm, GRADCMP_ERROR_CORRUPT, "expected a value on the stack, found %s",
+                            vm->mark_count == 0 ? "none" : "a mark");
 }
 
 enum gradcmp_status gcmp_pickle_pop_mark(struct gcmp_pickle_vm *vm, struct gcmp_node ***items,

@@ -2,6 +2,9 @@
 #ifndef GCMP_FORMATS_PICKLE_VM_H
 #define GCMP_FORMATS_PICKLE_VM_H
 
+#include <endian.h>
+#include <string.h>
+
 #include "base/map.h"
 #include "formats/pickle.h"
 
@@ -92,20 +95,55 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_work(struct gcmp_pickle_vm *vm,
  * consumed, not counted). CORRUPT where the input or the frame ends within. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_take(struct gcmp_pickle_vm *vm, uint64_t count,
                                                       const char **out);
-GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_take_number(struct gcmp_pickle_vm *vm,
-                                                             unsigned width, uint64_t *out);
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_take_last_number(struct gcmp_pickle_vm *vm,
+                                                                  unsigned width, uint64_t *out);
+/* Inline where a whole word is left, as are the other functions that nearly every opcode calls. */
+GRADCMP_MUST_USE static inline enum gradcmp_status
+gcmp_pickle_take_number(struct gcmp_pickle_vm *vm, unsigned width, uint64_t *out) {
+    uint64_t word;
+    if (gcmp_cursor_left(&vm->in) < sizeof word) {
+        return gcmp_pickle_take_last_number(vm, width, out);
+    }
+    memcpy(&word, vm->in.bytes + vm->in.at_bytes, sizeof word);
+    *out = le64toh(word) & (UINT64_MAX >> (64 - 8 * width));
+    vm->in.at_bytes += width;
+    return GRADCMP_OK;
+}
 GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_take_line(struct gcmp_pickle_vm *vm,
                                                            const char **out, size_t *count);
 /* Parse a decimal number without sign, at most 20 digits, all of the text. */
 bool gcmp_pickle_parse_u64(const char *text, size_t count, uint64_t *out);
 
 /* The stack. A pop never goes below the topmost mark. */
-GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_push(struct gcmp_pickle_vm *vm,
-                                                      struct gcmp_node *node);
-GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_pop(struct gcmp_pickle_vm *vm,
-                                                     struct gcmp_node **out);
-GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_top(struct gcmp_pickle_vm *vm,
-                                                     struct gcmp_node **out);
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_push_growing(struct gcmp_pickle_vm *vm,
+                                                              struct gcmp_node *node);
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_fail_empty(struct gcmp_pickle_vm *vm);
+
+GRADCMP_MUST_USE static inline enum gradcmp_status gcmp_pickle_push(struct gcmp_pickle_vm *vm,
+                                                                    struct gcmp_node *node) {
+    if (node == NULL || vm->stack_count == vm->stack_capacity) {
+        return gcmp_pickle_push_growing(vm, node);
+    }
+    vm->stack[vm->stack_count++] = node;
+    return GRADCMP_OK;
+}
+
+GRADCMP_MUST_USE static inline enum gradcmp_status gcmp_pickle_top(struct gcmp_pickle_vm *vm,
+                                                                   struct gcmp_node **out) {
+    if (vm->stack_count <= (vm->mark_count == 0 ? 0 : vm->marks[vm->mark_count - 1])) {
+        return gcmp_failure(gcmp_pickle_fail_empty(vm));
+    }
+    *out = vm->stack[vm->stack_count - 1];
+    return GRADCMP_OK;
+}
+
+GRADCMP_MUST_USE static inline enum gradcmp_status gcmp_pickle_pop(struct gcmp_pickle_vm *vm,
+                                                                   struct gcmp_node **out) {
+    GCMP_TRY(gcmp_pickle_top(vm, out));
+    vm->stack_count--;
+    return GRADCMP_OK;
+}
+
 /* Take everything above the topmost mark, and the mark; *items is valid until the next push. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_pop_mark(struct gcmp_pickle_vm *vm,
                                                           struct gcmp_node ***items, size_t *count);
