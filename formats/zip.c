@@ -27,7 +27,7 @@ enum {
 
 /* One entry of the central directory. */
 struct entry {
-    const unsigned char *name;
+    const unsigned char *name; /* never NULL, however short the directory is */
     uint16_t name_bytes;
     uint16_t flags, method;
     uint32_t crc32;
@@ -164,7 +164,8 @@ static enum gradcmp_status check_entry(const struct gcmp_zip_archive *archive,
 /* Read the next entry of the directory. */
 static enum gradcmp_status read_entry(const struct gcmp_zip_archive *archive,
                                       struct gcmp_cursor *cursor, struct entry *entry) {
-    *entry = (struct entry){.at = gcmp_cursor_offset(cursor) - archive->offset_bytes};
+    *entry = (struct entry){.name = (const unsigned char *)"",
+                            .at = gcmp_cursor_offset(cursor) - archive->offset_bytes};
     uint32_t signature = 0;
     uint16_t extra_bytes = 0, comment_bytes = 0, disk = 0;
     const unsigned char *extra = NULL;
