@@ -9,18 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "base/catalogue.h"
 #include "base/cursor.h"
 #include "base/dtype.h"
-#include "base/json_fault.h"
 #include "base/text.h"
 #include "formats/dcp_groups.h"
 #include "formats/dcp_item.h"
 #include "formats/dcp_metadata.h"
 #include "formats/dcp_run.h"
 #include "formats/dcp_safetensors.h"
+#include "formats/json_doc.h"
 #include "formats/megatron_args.h"
 #include "formats/megatron_flat.h"
 #include "formats/torch_file.h"
@@ -41,41 +39,27 @@ static int probe(struct gcmp_dir *dir) {
     return gcmp_dir_has_file(dir, JSON) ? 1 : 0;
 }
 
-/* Take the backend's name out of Megatron's metadata.json; "" where the file is someone else's. */
-static enum gradcmp_status parse_backend(const char *bytes, size_t count, const char *path,
-                                         char *backend, size_t capacity,
-                                         struct gradcmp_error *error) {
-    json_error_t fault;
-    json_t *root = gcmp_json_load(bytes, count, &fault);
-    if (root == NULL && gcmp_json_lacked_memory(&fault)) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    if (root == NULL) {
-        GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, path, (uint64_t)fault.position, "json: %.200s",
-                     fault.text);
-    }
-    const char *found = json_string_value(json_object_get(root, "sharded_backend"));
+/* Read the backend's name in Megatron's metadata.json; "" where the file is someone else's. */
+static enum gradcmp_status read_backend(struct gcmp_dir *dir, char *backend, size_t capacity,
+                                        struct gradcmp_error *error) {
+    struct gcmp_json_file file;
+    enum gradcmp_status status = gcmp_json_open(dir, JSON, MAX_JSON_BYTES, &file, error);
+    const char *found = json_string_value(json_object_get(file.root, "sharded_backend"));
     snprintf(backend, capacity, "%s", found == NULL ? "" : found);
-    json_decref(root);
-    return GRADCMP_OK;
+    gcmp_json_close(&file);
+    return status;
 }
 
 /* Read metadata.json where there is one; *megatron tells whether Megatron-Core wrote it. */
 static enum gradcmp_status read_json(struct gradcmp_catalogue *catalogue, bool *megatron,
                                      struct gradcmp_error *error) {
-    unsigned char *bytes = NULL;
-    size_t count = 0;
     char backend[64] = "", path[sizeof error->path];
     *megatron = false;
     if (gcmp_dir_kind(catalogue->dir, JSON) == GCMP_DIR_ABSENT) {
         return GRADCMP_OK;
     }
     snprintf(path, sizeof path, "%s/%s", gcmp_dir_path(catalogue->dir), JSON);
-    GCMP_TRY(gcmp_dir_slurp(catalogue->dir, JSON, MAX_JSON_BYTES, &bytes, &count, error));
-    enum gradcmp_status status =
-        parse_backend((const char *)bytes, count, path, backend, sizeof backend, error);
-    free(bytes);
-    GCMP_TRY(status);
+    GCMP_TRY(read_backend(catalogue->dir, backend, sizeof backend, error));
     *megatron = backend[0] != '\0';
     if (*megatron && strcmp(backend, "torch_dist") != 0) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, path, GRADCMP_NO_OFFSET,

@@ -1,17 +1,16 @@
 /* What extracted files say of the run.
  *
- * Limits: MAX_LAYER; MAX_NUMBERS parameters with numbers for names. */
+ * Limits: MAX_LAYER; MAX_NUMBERS parameters with numbers for names; those of json_text.c. */
 #include "formats/extracted.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "base/catalogue.h"
 #include "base/dir.h"
 #include "base/dtype.h"
-#include "base/json_fault.h"
+#include "base/json_text.h"
+#include "base/map.h"
 
 enum { MAX_LAYER = 1 << 24, MAX_NUMBERS = 1 << 24 };
 
@@ -123,47 +122,97 @@ static enum gradcmp_status take_settings(struct gradcmp_catalogue *catalogue, co
     return GRADCMP_OK;
 }
 
-/* --- layers of tensors --- */
-
-static enum gradcmp_status take_layers(struct gradcmp_catalogue *catalogue, const json_t *object,
-                                       struct gradcmp_error *error) {
-    if (!json_is_object(object)) {
-        return fail_text(catalogue, GCMP_EXTRACTED_TENSOR_LAYERS, "an object", error);
-    }
-    for (size_t i = 0; i < catalogue->stored_count; i++) {
-        const json_t *value = json_object_get(object, catalogue->stored[i].key);
-        json_int_t layer = json_is_integer(value) ? json_integer_value(value) : -1;
-        if (value != NULL && (layer < 0 || layer > MAX_LAYER)) {
-            return fail_text(catalogue, GCMP_EXTRACTED_TENSOR_LAYERS, "layers from 0 on", error);
-        }
-        if (value != NULL) {
-            catalogue->stored[i].stated_layer = (uint32_t)layer + 1;
-        }
-    }
-    return GRADCMP_OK;
-}
-
 /* Read a text as JSON and take it. */
 static enum gradcmp_status take_json(
     struct gradcmp_catalogue *catalogue, const char *name, const char *text,
     enum gradcmp_status (*take)(struct gradcmp_catalogue *, const json_t *, struct gradcmp_error *),
     struct gradcmp_error *error) {
-    json_error_t fault;
-    json_t *json = gcmp_json_load(text, strlen(text), &fault);
-    if (json == NULL && gcmp_json_lacked_memory(&fault)) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    if (json == NULL) {
+    struct gcmp_json_text json = {text, strlen(text), NULL, 0};
+    json_t *root;
+    enum gradcmp_status status = gcmp_json_parse(&json, &root, error);
+    if (status == GRADCMP_ERROR_CORRUPT) {
         return fail_text(catalogue, name, "JSON", error);
     }
-    enum gradcmp_status status = take(catalogue, json, error);
-    json_decref(json);
+    GCMP_TRY(status);
+    status = take(catalogue, root, error);
+    json_decref(root);
     return status;
 }
 
+/* --- layers of tensors --- */
+
+struct layers {
+    struct gradcmp_catalogue *catalogue;
+    struct gcmp_map by_key; /* tensor -> index */
+    struct gradcmp_error *error;
+};
+
+static enum gradcmp_status fail_layers(const struct layers *layers, const char *expected) {
+    return fail_text(layers->catalogue, GCMP_EXTRACTED_TENSOR_LAYERS, expected, layers->error);
+}
+
+static enum gradcmp_status reword(const struct layers *layers, enum gradcmp_status status) {
+    return status == GRADCMP_ERROR_CORRUPT ? fail_layers(layers, "JSON") : status;
+}
+
+static enum gradcmp_status take_layer(const struct layers *layers, const char *name,
+                                      const json_t *value) {
+    size_t index;
+    json_int_t layer = json_is_integer(value) ? json_integer_value(value) : -1;
+    if (!gcmp_map_find(&layers->by_key, name, strlen(name), &index)) {
+        return GRADCMP_OK;
+    }
+    if (layer < 0 || layer > MAX_LAYER) {
+        return fail_layers(layers, "layers from 0 on");
+    }
+    layers->catalogue->stored[index].stated_layer = (uint32_t)layer + 1;
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status walk_layers(const struct layers *layers,
+                                       struct gcmp_json_parts *entries) {
+    for (;;) {
+        bool found;
+        json_t *value;
+        GCMP_TRY(reword(layers, gcmp_json_parts_next(entries, &found, layers->error)));
+        if (!found) {
+            return reword(layers, gcmp_json_parts_end(entries, layers->error));
+        }
+        GCMP_TRY(reword(layers, gcmp_json_parts_value(entries, &value, layers->error)));
+        enum gradcmp_status status = take_layer(layers, entries->name, value);
+        json_decref(value);
+        GCMP_TRY(status);
+    }
+}
+
+static enum gradcmp_status take_layers(struct layers *layers, const struct gcmp_json_text *text) {
+    const struct gradcmp_catalogue *catalogue = layers->catalogue;
+    struct gcmp_json_parts entries;
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const char *key = catalogue->stored[i].key;
+        if (gcmp_map_add(&layers->by_key, key, strlen(key), i, NULL) == GCMP_MAP_NO_MEMORY) {
+            GCMP_FAIL_MEMORY(layers->error);
+        }
+    }
+    enum gradcmp_status status = gcmp_json_parts_open(&entries, text, 0, UINT32_MAX, layers->error);
+    if (status == GRADCMP_OK) {
+        status = walk_layers(layers, &entries);
+    }
+    gcmp_json_parts_close(&entries);
+    return status;
+}
+
+/* Entry by entry: there is one for each tensor of the file. */
 enum gradcmp_status gcmp_extracted_take_layers(struct gradcmp_catalogue *catalogue,
                                                const char *text, struct gradcmp_error *error) {
-    return take_json(catalogue, GCMP_EXTRACTED_TENSOR_LAYERS, text, take_layers, error);
+    struct layers layers = {catalogue, GCMP_MAP_INIT, error};
+    struct gcmp_json_text json = {text, strlen(text), NULL, 0};
+    if (!gcmp_json_begins(&json, 0, '{')) {
+        return fail_layers(&layers, "an object");
+    }
+    enum gradcmp_status status = take_layers(&layers, &json);
+    gcmp_map_free(&layers.by_key);
+    return status;
 }
 
 /* The counts among the texts; true where `name` is one. */

@@ -3,24 +3,8 @@
 #ifndef GCMP_FORMATS_JSON_DOC_H
 #define GCMP_FORMATS_JSON_DOC_H
 
-#include <jansson.h>
-
 #include "base/dir.h"
-#include "base/error.h"
-
-/* A text in memory. */
-struct gcmp_json_text {
-    const char *bytes;
-    size_t count;
-    const char *path;    /* of the file, for messages */
-    uint64_t base_bytes; /* offset of bytes[0] in the file */
-};
-
-/* Parse one JSON value: UTF-8, no member twice, no NUL in a name, nothing but white space behind.
- * On success *root is owned by the caller (json_decref). Errors: CORRUPT at the byte where the text
- * stops making sense; LIMIT for deep nesting and for more values than memory is set aside for. */
-GRADCMP_MUST_USE enum gradcmp_status gcmp_json_parse(const struct gcmp_json_text *text,
-                                                     json_t **root, struct gradcmp_error *error);
+#include "base/json_text.h"
 
 /* A whole file with one JSON value, kept with its text for messages. */
 struct gcmp_json_file {
@@ -30,7 +14,13 @@ struct gcmp_json_file {
     char *path;
 };
 
-/* Read a file of at most `limit` bytes; close it in any case. Errors as above, and IO. */
+/* Read a file of at most `limit` bytes as a text; root is left NULL. Close it in any case. Errors:
+ * those of gcmp_dir_slurp. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_json_read(struct gcmp_dir *dir, const char *name,
+                                                    uint64_t limit, struct gcmp_json_file *out,
+                                                    struct gradcmp_error *error);
+
+/* Read and parse such a file. Errors: as above, and those of gcmp_json_parse. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_json_open(struct gcmp_dir *dir, const char *name,
                                                     uint64_t limit, struct gcmp_json_file *out,
                                                     struct gradcmp_error *error);

@@ -2,7 +2,7 @@
  * version 0.8, its limits and its rule that tensors tile the buffer), and more: names that occur
  * twice are refused.
  *
- * Limits: MAX_HEADER_BYTES; GRADCMP_MAX_NDIM axes; those of json_doc.c. */
+ * Limits: MAX_HEADER_BYTES; MAX_ENTRIES; GRADCMP_MAX_NDIM axes; those of json_text.c. */
 #include "formats/safetensors_image.h"
 
 #include <stdlib.h>
@@ -10,10 +10,11 @@
 
 #include "base/checked.h"
 #include "base/cursor.h"
+#include "base/map.h"
 #include "formats/json_doc.h"
 #include "gradcmp/sys/catalogue.h"
 
-enum { MAX_HEADER_BYTES = 100000000, LENGTH_BYTES = 8 };
+enum { MAX_HEADER_BYTES = 100000000, MAX_ENTRIES = 300000, LENGTH_BYTES = 8 };
 
 static const char METADATA[] = "__metadata__";
 
@@ -58,15 +59,15 @@ struct header {
     uint64_t data_bytes;           /* offset in the file of the first byte behind the header */
     uint64_t data_length;          /* bytes from there to the end of the image */
     struct gcmp_st_tensor *tensor; /* the one being read */
+    uint64_t place;                /* of its name in the file */
     struct gradcmp_error *error;
 };
 
 /* Fail at the tensor's name in the header; the message begins with the name. */
 #define FAIL_TENSOR(header, code, format, ...)                                                     \
     return gcmp_failure(gcmp_error_set((header)->error, (code), (header)->text.path,               \
-                                       gcmp_json_place(&(header)->text, (header)->tensor->name),   \
-                                       "safetensors: \"%.160s\": " format, (header)->tensor->name, \
-                                       __VA_ARGS__))
+                                       (header)->place, "safetensors: \"%.160s\": " format,        \
+                                       (header)->tensor->name, __VA_ARGS__))
 
 static const struct type *find_type(const char *name) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -152,12 +153,28 @@ static enum gradcmp_status read_range(struct header *header, const json_t *entry
     return GRADCMP_OK;
 }
 
+/* Make room for one more tensor. */
+static enum gradcmp_status grow_tensors(struct gcmp_st_image *image, struct gradcmp_error *error) {
+    if (image->count == image->capacity) {
+        size_t capacity = image->capacity == 0 ? 16 : 2 * image->capacity, bytes;
+        struct gcmp_st_tensor *moved =
+            gcmp_mul_size(capacity, sizeof *moved, &bytes) ? realloc(image->tensors, bytes) : NULL;
+        if (moved == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        image->tensors = moved;
+        image->capacity = capacity;
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status read_tensor(struct header *header, const char *name,
                                        const json_t *entry) {
     const struct type *type;
+    GCMP_TRY(grow_tensors(header->image, header->error));
     struct gcmp_st_tensor *tensor = &header->image->tensors[header->image->count];
+    *tensor = (struct gcmp_st_tensor){.name = name};
     header->tensor = tensor;
-    tensor->name = name;
     if (!json_is_object(entry)) {
         FAIL_TENSOR(header, GRADCMP_ERROR_CORRUPT, "expected an object, found %s",
                     gcmp_json_kind(entry));
@@ -177,15 +194,14 @@ static enum gradcmp_status read_tensor(struct header *header, const char *name,
 static enum gradcmp_status take_metadata(struct header *header, json_t *metadata) {
     const char *name;
     json_t *value;
-    uint64_t at = gcmp_json_place(&header->text, METADATA);
     if (!json_is_object(metadata)) {
-        GCMP_FAIL_AT(header->error, GRADCMP_ERROR_CORRUPT, header->text.path, at,
+        GCMP_FAIL_AT(header->error, GRADCMP_ERROR_CORRUPT, header->text.path, header->place,
                      "safetensors: expected an object as %s, found %s", METADATA,
                      gcmp_json_kind(metadata));
     }
     json_object_foreach(metadata, name, value) {
         if (!json_is_string(value)) {
-            GCMP_FAIL_AT(header->error, GRADCMP_ERROR_CORRUPT, header->text.path, at,
+            GCMP_FAIL_AT(header->error, GRADCMP_ERROR_CORRUPT, header->text.path, header->place,
                          "safetensors: expected a text as %s \"%.100s\", found %s", METADATA, name,
                          gcmp_json_kind(value));
         }
@@ -194,19 +210,34 @@ static enum gradcmp_status take_metadata(struct header *header, json_t *metadata
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status read_entries(struct header *header, json_t *root) {
-    const char *name;
+static enum gradcmp_status read_entry(struct header *header, struct gcmp_json_parts *entries) {
     json_t *entry;
-    header->image->tensors =
-        gcmp_arena_alloc(header->arena, json_object_size(root), sizeof *header->image->tensors);
-    if (header->image->tensors == NULL) {
-        GCMP_FAIL_MEMORY(header->error);
+    GCMP_TRY(gcmp_json_parts_value(entries, &entry, header->error));
+    header->place = entries->place;
+    enum gradcmp_status status = strcmp(entries->name, METADATA) == 0
+                                     ? take_metadata(header, entry)
+                                     : read_tensor(header, entries->name, entry);
+    json_decref(entry);
+    return status;
+}
+
+/* Entry by entry: as one document, a header would take twenty times its size. */
+static enum gradcmp_status read_entries(struct header *header) {
+    struct gcmp_json_parts entries;
+    bool found = true;
+    enum gradcmp_status status;
+    GCMP_TRY_OUT(gcmp_json_parts_open(&entries, &header->text, 0, MAX_ENTRIES, header->error));
+    for (;;) {
+        GCMP_TRY_OUT(gcmp_json_parts_next(&entries, &found, header->error));
+        if (!found) {
+            break;
+        }
+        GCMP_TRY_OUT(read_entry(header, &entries));
     }
-    json_object_foreach(root, name, entry) {
-        GCMP_TRY(strcmp(name, METADATA) == 0 ? take_metadata(header, entry)
-                                             : read_tensor(header, name, entry));
-    }
-    return GRADCMP_OK;
+    status = gcmp_json_parts_end(&entries, header->error);
+out:
+    gcmp_json_parts_close(&entries);
+    return status;
 }
 
 static int compare_places(const void *left, const void *right) {
@@ -294,11 +325,7 @@ static enum gradcmp_status read_header(struct header *header) {
         GCMP_FAIL_AT(header->error, GRADCMP_ERROR_CORRUPT, header->text.path,
                      header->text.base_bytes, "safetensors: expected '{', found another byte");
     }
-    json_t *root;
-    GCMP_TRY(gcmp_json_parse(&header->text, &root, header->error));
-    enum gradcmp_status status = read_entries(header, root);
-    json_decref(root);
-    GCMP_TRY(status);
+    GCMP_TRY(read_entries(header));
     return check_places(header);
 }
 
@@ -330,18 +357,21 @@ enum gradcmp_status gcmp_st_open(struct gcmp_dir *dir, uint32_t file, uint64_t o
 
 void gcmp_st_close(struct gcmp_st_image *image) {
     json_decref(image->metadata);
+    free(image->tensors);
     image->metadata = NULL;
+    image->tensors = NULL;
+    image->count = image->capacity = 0;
 }
 
 const char *gcmp_st_metadata(const struct gcmp_st_image *image, const char *name) {
     return json_string_value(json_object_get(image->metadata, name));
 }
 
-/* Read one tensor's offsets from the sharding info. */
-static enum gradcmp_status read_start(const char *path, const json_t *info,
+/* Read one tensor's offsets from its entry of the sharding info; NULL: it has none. */
+static enum gradcmp_status read_start(const char *path, const json_t *entry,
                                       struct gcmp_st_tensor *tensor, struct gcmp_arena *arena,
                                       struct gradcmp_error *error) {
-    const json_t *value = json_object_get(json_object_get(info, tensor->name), "saved_offsets");
+    const json_t *value = json_object_get(entry, "saved_offsets");
     uint64_t offsets[GRADCMP_MAX_NDIM];
     unsigned count = 0;
     if (!gcmp_json_sizes(value, offsets, GRADCMP_MAX_NDIM, &count) || count != tensor->ndim) {
@@ -366,27 +396,98 @@ static enum gradcmp_status read_start(const char *path, const json_t *info,
     return GRADCMP_OK;
 }
 
+/* The sharding info while it is read. */
+struct sharding {
+    struct gcmp_st_image *image;
+    const char *path;
+    struct gcmp_arena *arena;
+    struct gcmp_map by_name; /* name -> index of the tensor */
+    struct gradcmp_error *error;
+};
+
+/* The text's own offsets say nothing of the file. */
+static enum gradcmp_status reword(const struct sharding *sharding, enum gradcmp_status status) {
+    if (status == GRADCMP_ERROR_CORRUPT) {
+        GCMP_FAIL_AT(sharding->error, status, sharding->path, LENGTH_BYTES,
+                     "safetensors: DCP_SHARDING_INFO is not JSON");
+    }
+    return status;
+}
+
+static enum gradcmp_status place_entries(struct sharding *sharding,
+                                         struct gcmp_json_parts *entries) {
+    struct gcmp_st_image *image = sharding->image;
+    for (;;) {
+        bool found;
+        json_t *entry;
+        size_t index;
+        GCMP_TRY(reword(sharding, gcmp_json_parts_next(entries, &found, sharding->error)));
+        if (!found) {
+            return reword(sharding, gcmp_json_parts_end(entries, sharding->error));
+        }
+        GCMP_TRY(reword(sharding, gcmp_json_parts_value(entries, &entry, sharding->error)));
+        enum gradcmp_status status = GRADCMP_OK;
+        if (gcmp_map_find(&sharding->by_name, entries->name, strlen(entries->name), &index)) {
+            status = read_start(sharding->path, entry, &image->tensors[index], sharding->arena,
+                                sharding->error);
+        }
+        json_decref(entry);
+        GCMP_TRY(status);
+    }
+}
+
+/* Every tensor has its place, or there is none for all. */
+static enum gradcmp_status check_all_placed(const struct sharding *sharding) {
+    struct gcmp_st_image *image = sharding->image;
+    for (size_t i = 0; i < image->count; i++) {
+        if (image->tensors[i].start == NULL) {
+            return read_start(sharding->path, NULL, &image->tensors[i], sharding->arena,
+                              sharding->error);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status read_sharding(struct sharding *sharding,
+                                         const struct gcmp_json_text *text) {
+    struct gcmp_st_image *image = sharding->image;
+    struct gcmp_json_parts entries;
+    for (size_t i = 0; i < image->count; i++) {
+        const char *name = image->tensors[i].name;
+        if (gcmp_map_add(&sharding->by_name, name, strlen(name), i, NULL) == GCMP_MAP_NO_MEMORY) {
+            GCMP_FAIL_MEMORY(sharding->error);
+        }
+    }
+    enum gradcmp_status status =
+        gcmp_json_parts_open(&entries, text, 0, MAX_ENTRIES, sharding->error);
+    if (status == GRADCMP_OK) {
+        status = place_entries(sharding, &entries);
+    }
+    gcmp_json_parts_close(&entries);
+    GCMP_TRY(status);
+    return check_all_placed(sharding);
+}
+
 enum gradcmp_status gcmp_st_read_sharding(struct gcmp_dir *dir, struct gcmp_st_image *image,
                                           struct gcmp_arena *arena, bool *found,
                                           struct gradcmp_error *error) {
-    const char *path = gcmp_dir_file_path(dir, image->file);
     const char *text = gcmp_st_metadata(image, "DCP_SHARDING_INFO");
+    struct sharding sharding = {.image = image,
+                                .path = gcmp_dir_file_path(dir, image->file),
+                                .arena = arena,
+                                .by_name = GCMP_MAP_INIT,
+                                .error = error};
     *found = text != NULL;
     if (text == NULL) {
         return GRADCMP_OK;
     }
     /* A text inside of a text: its bytes have no offsets of their own in the file. */
-    struct gcmp_json_text inner = {text, strlen(text), path, LENGTH_BYTES};
-    json_t *info;
-    enum gradcmp_status status = gcmp_json_parse(&inner, &info, error);
-    if (status == GRADCMP_ERROR_CORRUPT && error != NULL) {
-        GCMP_FAIL_AT(error, status, path, LENGTH_BYTES,
-                     "safetensors: DCP_SHARDING_INFO is not JSON");
+    struct gcmp_json_text inner = {text, strlen(text), sharding.path, LENGTH_BYTES};
+    if (!gcmp_json_begins(&inner, 0, '{')) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, sharding.path, LENGTH_BYTES,
+                     "safetensors: DCP_SHARDING_INFO is not JSON, or not an object");
     }
-    GCMP_TRY(status);
-    for (size_t i = 0; i < image->count && status == GRADCMP_OK; i++) {
-        status = read_start(path, info, &image->tensors[i], arena, error);
-    }
-    json_decref(info);
+    enum gradcmp_status status = read_sharding(&sharding, &inner);
+    gcmp_map_free(&sharding.by_name);
     return status;
 }

@@ -1,6 +1,6 @@
 /* Reads and writes files of fingerprints.
  *
- * Limit: MAX_FILE_BYTES. */
+ * Limits: MAX_FILE_BYTES; those of json_text.c. */
 #include "bits/hash_file.h"
 
 #include <errno.h>
@@ -11,10 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <jansson.h>
 #include <xxhash.h>
 
-#include "base/json_fault.h"
+#include "base/json_text.h"
 #include "report/json.h"
 
 enum { MAX_FILE_BYTES = 1 << 30, DIGEST_DIGITS = 32, SCHEMA = 1 };
@@ -212,36 +211,139 @@ static enum gradcmp_status take_entry(const json_t *entry, const char *path,
     return gcmp_bits_add(out, &item, error);
 }
 
-static enum gradcmp_status take_document(const json_t *root, const char *path,
-                                         struct gcmp_arena *arena, struct gcmp_bits_hashes *out,
-                                         struct gradcmp_error *error) {
-    const char *kind = text_in(root, "kind"), *layout = text_in(root, "layout");
-    const char *stated = text_in(root, "checksum");
-    char own[DIGEST_DIGITS + 1];
-    if (kind == NULL || strcmp(kind, KIND) != 0 || layout == NULL || stated == NULL ||
-        json_integer_value(json_object_get(root, "schema")) != SCHEMA) {
-        return fail_foreign(path, "kind, schema, layout or checksum", error);
+/* A file while it is read. */
+struct reader {
+    const char *path;
+    struct gcmp_arena *arena;
+    struct gcmp_bits_hashes *out;
+    char *checksum; /* as the file states it; NULL: not yet */
+    bool has_schema, has_kind, has_list[2];
+    struct gradcmp_error *error;
+};
+
+/* What is wrong as JSON is no file of ours: that says more than the place. */
+static enum gradcmp_status reword(const struct reader *reader, enum gradcmp_status status) {
+    return status == GRADCMP_ERROR_CORRUPT ? fail_foreign(reader->path, "no JSON", reader->error)
+                                           : status;
+}
+
+static enum gradcmp_status walk_entries(struct reader *reader, struct gcmp_json_parts *entries,
+                                        struct gcmp_bits_items *items) {
+    for (;;) {
+        bool found;
+        json_t *entry;
+        GCMP_TRY(reword(reader, gcmp_json_parts_next(entries, &found, reader->error)));
+        if (!found) {
+            return GRADCMP_OK;
+        }
+        GCMP_TRY(reword(reader, gcmp_json_parts_value(entries, &entry, reader->error)));
+        enum gradcmp_status status =
+            take_entry(entry, reader->path, reader->arena, items, reader->error);
+        json_decref(entry);
+        GCMP_TRY(status);
     }
-    out->layout = gcmp_arena_dup(arena, layout);
-    if (out->layout == NULL) {
-        GCMP_FAIL_MEMORY(error);
+}
+
+/* Read the list that is the value of the member at hand. */
+static enum gradcmp_status take_list(struct reader *reader, struct gcmp_json_parts *members,
+                                     size_t list) {
+    struct gcmp_json_parts entries;
+    if (!gcmp_json_begins(members->text, members->at, '[')) {
+        return fail_foreign(reader->path, list_names[list], reader->error);
+    }
+    enum gradcmp_status status =
+        gcmp_json_parts_open(&entries, members->text, members->at, UINT32_MAX, reader->error);
+    if (status == GRADCMP_OK) {
+        status = walk_entries(reader, &entries,
+                              list == 0 ? &reader->out->items : &reader->out->of_layout);
+    }
+    members->at = entries.at;
+    gcmp_json_parts_close(&entries);
+    reader->has_list[list] = true;
+    return status;
+}
+
+static enum gradcmp_status take_text(const struct reader *reader, const json_t *value,
+                                     char **text) {
+    if (json_is_string(value)) {
+        *text = gcmp_arena_dup(reader->arena, json_string_value(value));
+        if (*text == NULL) {
+            GCMP_FAIL_MEMORY(reader->error);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status take_member(struct reader *reader, struct gcmp_json_parts *members) {
+    const char *name = members->name;
+    for (size_t list = 0; list < 2; list++) {
+        if (strcmp(name, list_names[list]) == 0) {
+            return take_list(reader, members, list);
+        }
+    }
+    json_t *value;
+    enum gradcmp_status status = GRADCMP_OK;
+    GCMP_TRY(reword(reader, gcmp_json_parts_value(members, &value, reader->error)));
+    if (strcmp(name, "schema") == 0) {
+        reader->has_schema = json_integer_value(value) == SCHEMA;
+    } else if (strcmp(name, "kind") == 0) {
+        reader->has_kind = json_is_string(value) && strcmp(json_string_value(value), KIND) == 0;
+    } else if (strcmp(name, "layout") == 0) {
+        char *layout = NULL;
+        status = take_text(reader, value, &layout);
+        reader->out->layout = layout;
+    } else if (strcmp(name, "checksum") == 0) {
+        status = take_text(reader, value, &reader->checksum);
+    }
+    json_decref(value);
+    return status;
+}
+
+static enum gradcmp_status walk_members(struct reader *reader, struct gcmp_json_parts *members) {
+    for (;;) {
+        bool found;
+        GCMP_TRY(reword(reader, gcmp_json_parts_next(members, &found, reader->error)));
+        if (!found) {
+            return reword(reader, gcmp_json_parts_end(members, reader->error));
+        }
+        GCMP_TRY(take_member(reader, members));
+    }
+}
+
+/* Check what was read against what has to be there. */
+static enum gradcmp_status check_document(const struct reader *reader) {
+    char own[DIGEST_DIGITS + 1];
+    if (!reader->has_kind || !reader->has_schema || reader->out->layout == NULL ||
+        reader->checksum == NULL) {
+        return fail_foreign(reader->path, "kind, schema, layout or checksum", reader->error);
     }
     for (size_t list = 0; list < 2; list++) {
-        const json_t *entries = json_object_get(root, list_names[list]);
-        if (!json_is_array(entries)) {
-            return fail_foreign(path, list_names[list], error);
-        }
-        for (size_t i = 0; i < json_array_size(entries); i++) {
-            GCMP_TRY(take_entry(json_array_get(entries, i), path, arena,
-                                list == 0 ? &out->items : &out->of_layout, error));
+        if (!reader->has_list[list]) {
+            return fail_foreign(reader->path, list_names[list], reader->error);
         }
     }
-    if (!checksum(out, own)) {
-        GCMP_FAIL_MEMORY(error);
+    if (!checksum(reader->out, own)) {
+        GCMP_FAIL_MEMORY(reader->error);
     }
-    return strcmp(own, stated) == 0
+    return strcmp(own, reader->checksum) == 0
                ? GRADCMP_OK
-               : fail_foreign(path, "its checksum differs: it was changed or is damaged", error);
+               : fail_foreign(reader->path, "its checksum differs: it was changed or is damaged",
+                              reader->error);
+}
+
+/* Entry by entry: as one document, the file would take many times its size. */
+static enum gradcmp_status take_document(struct reader *reader, const struct gcmp_json_text *text) {
+    struct gcmp_json_parts members;
+    if (!gcmp_json_begins(text, 0, '{')) {
+        return fail_foreign(reader->path, "no JSON object", reader->error);
+    }
+    enum gradcmp_status status = gcmp_json_parts_open(&members, text, 0, UINT32_MAX, reader->error);
+    if (status == GRADCMP_OK) {
+        status = walk_members(reader, &members);
+    }
+    gcmp_json_parts_close(&members);
+    GCMP_TRY(status);
+    return check_document(reader);
 }
 
 static enum gradcmp_status slurp(const char *path, char **bytes, size_t *count,
@@ -282,16 +384,9 @@ enum gradcmp_status gcmp_bits_hashes_read(const char *path, struct gcmp_arena *a
     size_t count = 0;
     enum gradcmp_status status = slurp(path, &bytes, &count, error);
     if (status == GRADCMP_OK) {
-        json_error_t fault;
-        json_t *root = gcmp_json_load(bytes, count, &fault);
-        if (root == NULL && gcmp_json_lacked_memory(&fault)) {
-            status = gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
-                                    "out of memory");
-        } else {
-            status = root == NULL ? fail_foreign(path, "no JSON", error)
-                                  : take_document(root, path, arena, out, error);
-        }
-        json_decref(root);
+        struct gcmp_json_text text = {bytes, count, path, 0};
+        struct reader reader = {.path = path, .arena = arena, .out = out, .error = error};
+        status = take_document(&reader, &text);
     }
     free(bytes);
     gcmp_error_add_path(status == GRADCMP_OK ? NULL : error, path);

@@ -6,6 +6,7 @@
 
 #include "base/yaml_doc.h"
 #include "base/json_fault.h"
+#include "base/json_text.h"
 #include "lint/text.h"
 
 enum { MAX_SECTION_DEPTH = 4 };
@@ -129,6 +130,8 @@ enum gradcmp_status gcmp_lint_read_json(const char *bytes, size_t length_bytes,
                                         struct gcmp_lint_source *source,
                                         struct gradcmp_error *error) {
     json_error_t trouble;
+    GCMP_TRY(gcmp_json_check_cost(&(struct gcmp_json_text){bytes, length_bytes, source->path, 0},
+                                  error));
     json_t *document = gcmp_json_load(bytes, length_bytes, &trouble);
     if (document == NULL && gcmp_json_lacked_memory(&trouble)) {
         GCMP_FAIL_MEMORY(error);

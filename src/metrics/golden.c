@@ -3,6 +3,7 @@
  * {metric: [number]}. */
 #include "metrics/text_source.h"
 #include "base/json_fault.h"
+#include "base/json_text.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -213,6 +214,8 @@ enum gradcmp_status gcmp_golden_read(const struct gcmp_metric_text *text,
                                      struct gcmp_metric_source *source,
                                      struct gradcmp_error *error) {
     json_error_t trouble;
+    GCMP_TRY(gcmp_json_check_cost(
+        &(struct gcmp_json_text){text->bytes, text->length_bytes, text->path, 0}, error));
     json_t *document = gcmp_json_load(text->bytes, text->length_bytes, &trouble);
     if (document == NULL && gcmp_json_lacked_memory(&trouble)) {
         GCMP_FAIL_MEMORY(error);
