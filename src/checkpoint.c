@@ -435,6 +435,9 @@ enum gradcmp_status gradcmp_checkpoint_read(struct gradcmp_checkpoint *checkpoin
                            .sink_user = &target};
     struct gradcmp_error side_error = {0};
     struct gcmp_engine_options engine = {.threads = 1};
+    if (parameter->elem_count <= GRADCMP_BLOCK_ELEMS) {
+        engine.buffer_bytes = 1; /* one block needs the least of buffers and no reading ahead */
+    }
     enum gradcmp_status status = gcmp_engine_run(&job, 1, &engine, &side_error, 1, error);
     gcmp_error_add_path(error, checkpoint->path);
     return status;

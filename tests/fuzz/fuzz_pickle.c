@@ -4,7 +4,7 @@
 
 #include "formats/pickle.h"
 
-enum { MAX_VISITS = 20000, STACK_NODES = 1000, MAX_PICKLES = 8 };
+enum { MAX_VISITS = 2000, STACK_NODES = 1000, MAX_PICKLES = 8 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
