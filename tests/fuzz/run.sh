@@ -35,6 +35,8 @@ dictionaries_of() { # TARGET
     megatron_legacy) echo pickle torch megatron ;;
     safetensors | zarr | trace) echo "json $1" ;;
     metric_text) echo json metrics ;;
+    checkpoint) echo json pickle torch dcp deepspeed safetensors zarr ;;
+    kept) echo json ;;
     metric_events) echo events ;;
     lint_text) echo json yaml lint ;;
     map) echo yaml map ;;
@@ -60,7 +62,7 @@ look() { # TARGET
     [ ! -s "$build/artifacts/$name.dict" ] || words=(-dict="$build/artifacts/$name.dict")
     seeds=("$build/found/$name")
     [ ! -d "$fuzz/corpus/$name" ] || seeds+=("$fuzz/corpus/$name")
-    if "$build/tests/fuzz/libfuzzer_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 \
+    if "$build/tests/fuzz/libfuzzer_$name" -max_total_time="$seconds" -timeout=25 -rss_limit_mb=1024 \
         -print_final_stats=1 "${words[@]}" -artifact_prefix="$build/artifacts/$name-" "${seeds[@]}" >"$log" 2>&1; then
         echo "fuzz $name: nothing found in $seconds s: $(statistics_of "$log" | paste -sd, | sed 's/,/ executions, /')"
     else
@@ -77,7 +79,7 @@ reduce() { # TARGET
     local name=$1 out=$build/merged/$1
     rm -rf "$out" && mkdir -p "$out" "$build/found/$name" "$build/artifacts"
     find "$fuzz/corpus/$name" -type f ! -name "$found" -exec cp {} "$out" \;
-    "$build/tests/fuzz/libfuzzer_$name" -merge=1 -use_counters=0 -timeout=10 -rss_limit_mb=1024 \
+    "$build/tests/fuzz/libfuzzer_$name" -merge=1 -use_counters=0 -timeout=25 -rss_limit_mb=1024 \
         "$out" "$fuzz/corpus/$name" "$build/found/$name" >"$build/artifacts/$name.merge.log" 2>&1 || return 1
     [ -n "$(ls -A "$out")" ] || return 1
     rm -rf "${fuzz:?}/corpus/$name" && cp -r "$out" "$fuzz/corpus/$name"
