@@ -63,6 +63,46 @@ static void read_options(const char *path) {
     gradcmp_config_free(config);
 }
 
+/* Hold a run against the arguments of a recipe; each finding is a line. */
+static void check_recipe(const char *path) {
+    struct gcmp_arena arena = GCMP_ARENA_INIT;
+    struct gradcmp_setting settings[] = {
+        {.name = "seed", .kind = GRADCMP_SETTING_INT, .integer = 1234},
+        {.name = "bf16", .kind = GRADCMP_SETTING_BOOL, .integer = 1},
+        {.name = "clip_grad", .kind = GRADCMP_SETTING_FLOAT, .number = 1.0},
+        {.name = "hidden_dropout", .kind = GRADCMP_SETTING_FLOAT, .number = 0.1}};
+    struct gradcmp_catalogue catalogue = {.arena = &arena,
+                                          .layers = 4,
+                                          .parallel = {.tp = 2, .pp = 2, .cp = 1, .ep = 1},
+                                          .settings = settings,
+                                          .setting_count = sizeof settings / sizeof settings[0]};
+    struct gradcmp_error error = {0};
+    struct gcmp_yaml *root;
+    const char **lines;
+    size_t count = 0;
+    enum gradcmp_status status = gcmp_yaml_read(&arena, path, &root, &error);
+    check_error(status, &error);
+    const struct gcmp_yaml *arguments =
+        status == GRADCMP_OK ? gcmp_yaml_get(root, "MODEL_ARGS") : NULL;
+    if (arguments != NULL && arguments->kind == GCMP_YAML_MAPPING) {
+        demand(gcmp_recipe_check(&arena, arguments, &catalogue, &lines, &count, &error) ==
+                   GRADCMP_OK,
+               "a recipe is checked");
+        demand(count > 0, "what drops elements is told");
+    }
+    for (size_t i = 0; i < count; i++) {
+        demand(lines[i][0] != '\0', "a finding is a line");
+    }
+    gcmp_arena_free(&arena);
+}
+
+/* Patterns are looked for below a folder that is not there; one with a slash might not be. */
+static bool looks_elsewhere(const uint8_t *data, size_t size) {
+    return size > 0 && memchr(data, '/', size) != NULL &&
+           (memchr(data, '*', size) != NULL || memchr(data, '?', size) != NULL ||
+            memchr(data, '[', size) != NULL);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char path[64];
     int fd = memfd_create("input", MFD_CLOEXEC);
@@ -70,9 +110,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     read_fit(path);
     read_options(path);
-    /* A pattern would look for what it fits in the file system at hand. */
-    if (size == 0 || (memchr(data, '*', size) == NULL && memchr(data, '?', size) == NULL &&
-                      memchr(data, '[', size) == NULL)) {
+    check_recipe(path);
+    if (!looks_elsewhere(data, size)) {
         read_plan(path);
     }
     close(fd);
