@@ -29,6 +29,10 @@ AVX2 static inline __m256i larger_u64(__m256i x, __m256i y) {
 }
 
 /* Of elements below 2^63. */
+AVX2 static inline __m256i larger_i64(__m256i x, __m256i y) {
+    return _mm256_blendv_epi8(x, y, _mm256_cmpgt_epi64(y, x));
+}
+
 AVX2 static inline __m256i smaller_i64(__m256i x, __m256i y) {
     return _mm256_blendv_epi8(x, y, _mm256_cmpgt_epi64(x, y));
 }
@@ -90,6 +94,18 @@ AVX2 static inline uint64_t total8(__m256i v) {
         out->equal = total##BITS(equal);                                                           \
         out->max_ulp = largest##BITS(ulps);                                                        \
     }                                                                                              \
+    AVX2 static void extent##BITS(const void *a, size_t n, struct gcmp_extent *out) {              \
+        const unsigned char *at_a = a;                                                             \
+        const __m256i mask = _mm256_set1_epi##BITS((int##BITS##_t)INT##BITS##_MAX);                \
+        __m256i max = _mm256_setzero_si256(), min = mask;                                          \
+        for (size_t i = 0; i < n * (BITS / 8); i += 32) {                                          \
+            __m256i p = _mm256_and_si256(load(at_a + i), mask);                                    \
+            max = _mm256_max_epu##BITS(max, p);                                                    \
+            min = _mm256_min_epu##BITS(min, p);                                                    \
+        }                                                                                          \
+        out->max = largest##BITS(max);                                                             \
+        out->min = smallest##BITS(min);                                                            \
+    }                                                                                              \
     AVX2 static uint64_t zeros##BITS(const void *a, size_t n) {                                    \
         const unsigned char *at_a = a;                                                             \
         const __m256i mask = _mm256_set1_epi##BITS((int##BITS##_t)INT##BITS##_MAX);                \
@@ -126,8 +142,8 @@ AVX2 static void scan64(const void *a, const void *b, size_t n, struct gcmp_scan
     for (size_t i = 0; i < n * 8; i += 32) {
         __m256i x = load(at_a + i), y = load(at_b + i);
         __m256i p = _mm256_and_si256(x, mask), q = _mm256_and_si256(y, mask);
-        max_a = _mm256_blendv_epi8(max_a, p, _mm256_cmpgt_epi64(p, max_a));
-        max_b = _mm256_blendv_epi8(max_b, q, _mm256_cmpgt_epi64(q, max_b));
+        max_a = larger_i64(max_a, p);
+        max_b = larger_i64(max_b, q);
         min_a = smaller_i64(min_a, p);
         min_b = smaller_i64(min_b, q);
         equal = _mm256_sub_epi64(equal, _mm256_cmpeq_epi64(x, y));
@@ -139,6 +155,19 @@ AVX2 static void scan64(const void *a, const void *b, size_t n, struct gcmp_scan
     out->min_b = smallest64(min_b);
     out->equal = total64(equal);
     out->max_ulp = largest64(ulps);
+}
+
+AVX2 static void extent64(const void *a, size_t n, struct gcmp_extent *out) {
+    const unsigned char *at_a = a;
+    const __m256i mask = _mm256_set1_epi64x(INT64_MAX);
+    __m256i max = _mm256_setzero_si256(), min = mask;
+    for (size_t i = 0; i < n * 8; i += 32) {
+        __m256i p = _mm256_and_si256(load(at_a + i), mask);
+        max = larger_i64(max, p);
+        min = smaller_i64(min, p);
+    }
+    out->max = largest64(max);
+    out->min = smallest64(min);
 }
 
 AVX2 static uint64_t zeros64(const void *a, size_t n) {
@@ -380,6 +409,7 @@ DEFINE_SUMS(sums_64_64, double, load_float64, double, load_float64)
 static const struct gcmp_vector_ops ops = {
     .scalar_add = scalar_add,
     .scan = {scan8, scan16, scan32, scan64},
+    .extent = {extent8, extent16, extent32, extent64},
     .zeros = {zeros8, zeros16, zeros32, zeros64},
     .widen = {[GRADCMP_DTYPE_FLOAT16] = widen_float16,
               [GRADCMP_DTYPE_BFLOAT16] = widen_bfloat16,

@@ -67,6 +67,18 @@ DEFINE_REDUCE(smallest, 64, _mm512_min_epu64)
         out->equal = equal;                                                                        \
         out->max_ulp = largest##BITS(ulps);                                                        \
     }                                                                                              \
+    AVX512 static void extent##BITS(const void *a, size_t n, struct gcmp_extent *out) {            \
+        const unsigned char *at_a = a;                                                             \
+        const __m512i mask = _mm512_set1_epi##BITS((int##BITS##_t)INT##BITS##_MAX);                \
+        __m512i max = _mm512_setzero_si512(), min = mask;                                          \
+        for (size_t i = 0; i < n * (BITS / 8); i += 64) {                                          \
+            __m512i p = _mm512_and_si512(load(at_a + i), mask);                                    \
+            max = _mm512_max_epu##BITS(max, p);                                                    \
+            min = _mm512_min_epu##BITS(min, p);                                                    \
+        }                                                                                          \
+        out->max = largest##BITS(max);                                                             \
+        out->min = smallest##BITS(min);                                                            \
+    }                                                                                              \
     AVX512 static uint64_t zeros##BITS(const void *a, size_t n) {                                  \
         const unsigned char *at_a = a;                                                             \
         const __m512i mask = _mm512_set1_epi##BITS((int##BITS##_t)INT##BITS##_MAX);                \
@@ -290,6 +302,7 @@ DEFINE_SUMS(sums_64_64, double, load_float64, double, load_float64)
 static const struct gcmp_vector_ops ops = {
     .scalar_add = scalar_add,
     .scan = {scan8, scan16, scan32, scan64},
+    .extent = {extent8, extent16, extent32, extent64},
     .zeros = {zeros8, zeros16, zeros32, zeros64},
     .widen = {[GRADCMP_DTYPE_FLOAT16] = widen_float16,
               [GRADCMP_DTYPE_BFLOAT16] = widen_bfloat16,

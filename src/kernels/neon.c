@@ -43,6 +43,18 @@
         out->equal = TOTAL(equal);                                                                 \
         out->max_ulp = vmaxvq_u##BITS(ulps);                                                       \
     }                                                                                              \
+    static void extent##BITS(const void *a, size_t n, struct gcmp_extent *out) {                   \
+        const uint##BITS##_t *at_a = a;                                                            \
+        const uint##BITS##x##COUNT##_t mask = vdupq_n_u##BITS(INT##BITS##_MAX);                    \
+        uint##BITS##x##COUNT##_t max = vdupq_n_u##BITS(0), min = mask;                             \
+        for (size_t i = 0; i < n; i += COUNT) {                                                    \
+            uint##BITS##x##COUNT##_t p = vandq_u##BITS(vld1q_u##BITS(at_a + i), mask);             \
+            max = vmaxq_u##BITS(max, p);                                                           \
+            min = vminq_u##BITS(min, p);                                                           \
+        }                                                                                          \
+        out->max = vmaxvq_u##BITS(max);                                                            \
+        out->min = vminvq_u##BITS(min);                                                            \
+    }                                                                                              \
     static uint64_t zeros##BITS(const void *a, size_t n) {                                         \
         const uint##BITS##_t *at_a = a;                                                            \
         const uint##BITS##x##COUNT##_t mask = vdupq_n_u##BITS(INT##BITS##_MAX);                    \
@@ -108,6 +120,19 @@ static void scan64(const void *a, const void *b, size_t n, struct gcmp_scan *out
     out->min_b = smallest(min_b);
     out->equal = vaddvq_u64(equal);
     out->max_ulp = largest(ulps);
+}
+
+static void extent64(const void *a, size_t n, struct gcmp_extent *out) {
+    const uint64_t *at_a = a;
+    const uint64x2_t mask = vdupq_n_u64(INT64_MAX);
+    uint64x2_t max = vdupq_n_u64(0), min = mask;
+    for (size_t i = 0; i < n; i += 2) {
+        uint64x2_t p = vandq_u64(vld1q_u64(at_a + i), mask);
+        max = larger(max, p);
+        min = smaller(min, p);
+    }
+    out->max = largest(max);
+    out->min = smallest(min);
 }
 
 static uint64_t zeros64(const void *a, size_t n) {
@@ -328,6 +353,7 @@ DEFINE_SUMS(sums_64_64, double, load_float64, double, load_float64)
 static const struct gcmp_vector_ops ops = {
     .scalar_add = scalar_add,
     .scan = {scan8, scan16, scan32, scan64},
+    .extent = {extent8, extent16, extent32, extent64},
     .zeros = {zeros8, zeros16, zeros32, zeros64},
     .widen = {[GRADCMP_DTYPE_FLOAT16] = widen_float16,
               [GRADCMP_DTYPE_BFLOAT16] = widen_bfloat16,

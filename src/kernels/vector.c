@@ -72,17 +72,17 @@ static void scan_mixed(struct frame *frame, size_t n, struct gcmp_scan *out) {
     bool a_is_fine = frame->a.format.fraction_bits > frame->b.format.fraction_bits;
     struct run_side *fine = a_is_fine ? &frame->a : &frame->b;
     struct run_side *coarse = a_is_fine ? &frame->b : &frame->a;
-    struct gcmp_scan own;
+    struct gcmp_extent own;
     narrow_run(frame, fine, coarse->dtype, n);
-    frame->ops->scan[fine->log2_bytes](fine->elems, fine->elems, n, &own);
+    frame->ops->extent[fine->log2_bytes](fine->elems, n, &own);
     frame->ops->scan[coarse->log2_bytes](a_is_fine ? frame->coarse : coarse->elems,
                                          a_is_fine ? coarse->elems : frame->coarse, n, out);
     if (a_is_fine) {
-        out->max_a = own.max_a;
-        out->min_a = own.min_a;
+        out->max_a = own.max;
+        out->min_a = own.min;
     } else {
-        out->max_b = own.max_b;
-        out->min_b = own.min_b;
+        out->max_b = own.max;
+        out->min_b = own.min;
     }
 }
 

@@ -28,8 +28,15 @@ struct gcmp_scan {
     uint64_t max_ulp;      /* largest distance; of use only when all elements are finite */
 };
 
+/* The largest and the smallest magnitude of one side. */
+struct gcmp_extent {
+    uint64_t max, min;
+};
+
 /* A run of n elements, n a multiple of GCMP_RUN_STEP, at any alignment. */
 typedef void (*gcmp_scan_fn)(const void *a, const void *b, size_t n, struct gcmp_scan *out);
+/* The same of one side alone. */
+typedef void (*gcmp_extent_fn)(const void *a, size_t n, struct gcmp_extent *out);
 /* Count the zeros, of either sign. */
 typedef uint64_t (*gcmp_zeros_fn)(const void *a, size_t n);
 /* Convert between types; out is aligned to 64 bytes. */
@@ -45,6 +52,7 @@ struct gcmp_vector_ops {
                        size_t first, size_t end);
     /* By log2 of the bytes of an element. */
     gcmp_scan_fn scan[4];
+    gcmp_extent_fn extent[4];
     gcmp_zeros_fn zeros[4];
     /* float16, bfloat16, float8 to float32, exactly; by type. */
     gcmp_convert_fn widen[GRADCMP_DTYPE_FLOAT8_E5M2 + 1];
