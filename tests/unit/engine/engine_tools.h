@@ -16,6 +16,22 @@
 
 enum { WORLD_SOURCES = 512, WORLD_FILE_BYTES = 32 << 20 };
 
+/* Whether this is built with the thread sanitizer, which makes a run take ten times as long. */
+#if defined(__SANITIZE_THREAD__)
+enum { RACES_ARE_SOUGHT = 1 };
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+enum { RACES_ARE_SOUGHT = 1 };
+#else
+enum { RACES_ARE_SOUGHT = 0 };
+#endif
+#else
+enum { RACES_ARE_SOUGHT = 0 };
+#endif
+
+/* From one place of an injected fault to the next. Races do not depend on the place. */
+enum { FAULT_STEP = RACES_ARE_SOUGHT ? 5 : 1 };
+
 /* One checkpoint: a catalogue whose sources lie in one file that grows. */
 struct world {
     struct gradcmp_catalogue catalogue;
