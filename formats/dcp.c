@@ -18,6 +18,7 @@
 #include "formats/dcp_metadata.h"
 #include "formats/dcp_run.h"
 #include "formats/dcp_safetensors.h"
+#include "formats/dcp_writers.h"
 #include "formats/json_doc.h"
 #include "formats/megatron_args.h"
 #include "formats/megatron_flat.h"
@@ -163,7 +164,7 @@ static enum gradcmp_status open_catalogue(struct gradcmp_catalogue *catalogue,
         GCMP_TRY(megatron ? note_lost_common(catalogue, error) : GRADCMP_OK);
     }
     catalogue->writer = megatron ? "megatron-core" : "torch";
-    catalogue->is_ordered = !megatron;
+    catalogue->is_ordered = !megatron && gcmp_dcp_is_ordered(catalogue);
     if (catalogue->iteration < 0) {
         catalogue->iteration = iteration_of_folder(gcmp_dir_path(catalogue->dir));
     }

@@ -4,12 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/catalogue.h"
 #include "base/dtype.h"
 #include "base/map.h"
+#include "formats/dcp_writers.h"
+#include "formats/optimizer_ids.h"
 #include "formats/quantised.h"
 
 /* One integer id of the optimizer's state. */
 struct id {
+    const char *name;
     size_t number;
     size_t stored; /* a tensor of it that has the parameter's shape; SIZE_MAX: none seen */
     size_t model;  /* index into the weights, once it is known */
@@ -127,17 +131,13 @@ static enum gradcmp_status collect_ids(struct naming *naming) {
         }
         if (result == GCMP_MAP_ADDED) {
             naming->ids[naming->id_count++] =
-                (struct id){strtoul(key->name, NULL, 10), SIZE_MAX, SIZE_MAX};
+                (struct id){key->name, strtoul(key->name, NULL, 10), SIZE_MAX, SIZE_MAX};
         }
         if (strcmp(key->state, "step") != 0) {
             naming->ids[index].stored = i;
         }
     }
     return GRADCMP_OK;
-}
-
-static bool same_shape(const struct gradcmp_stored *a, const struct gradcmp_stored *b) {
-    return a->ndim == b->ndim && memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0;
 }
 
 /* Number of groups of parameters: keys "...param_groups.<i>.<option>". */
@@ -156,47 +156,111 @@ static size_t count_groups(const struct naming *naming) {
     return groups;
 }
 
-/* With one group, ids count the parameters in the model's order: then every shape must agree. */
-static bool assign_in_order(struct naming *naming) {
-    if (naming->id_count != naming->model_count || count_groups(naming) > 1) {
-        return false;
-    }
-    const struct gradcmp_stored *stored = naming->catalogue->stored;
-    for (size_t i = 0; i < naming->id_count; i++) {
-        struct id *id = &naming->ids[i];
-        if (id->number >= naming->model_count || id->stored == SIZE_MAX ||
-            !same_shape(&stored[id->stored], &stored[naming->models[id->number]])) {
-            return false;
-        }
-        id->model = id->number;
-    }
-    return true;
+static int compare_ids(const void *a, const void *b) {
+    const struct id *x = a, *y = b;
+    return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Otherwise an id can be told by its shape where no other weight and no other id has that shape. */
-static bool assign_by_shape(struct naming *naming, struct gcmp_map *shapes) {
-    const struct gradcmp_stored *stored = naming->catalogue->stored;
+/* Weights of one writer stand in the order of the model, which is what numbers count; but not if
+ * there is a number for more weights than these. */
+static void fill_weights(const struct naming *naming, struct gcmp_ids *ids,
+                         struct gcmp_ids_weight *weights) {
+    size_t last = naming->ids[naming->id_count - 1].number;
+    ids->is_ordered = count_groups(naming) <= 1 && last < naming->model_count;
+    ids->weights = weights;
+    ids->weight_count = naming->model_count;
     for (size_t i = 0; i < naming->model_count; i++) {
-        const struct gradcmp_stored *model = &stored[naming->models[i]];
-        if (gcmp_map_add(shapes, model->shape, model->ndim * sizeof *model->shape, i, NULL) !=
-            GCMP_MAP_ADDED) {
-            return false;
-        }
+        const struct gradcmp_stored *stored = &naming->catalogue->stored[naming->models[i]];
+        weights[i] = (struct gcmp_ids_weight){naming->keys[naming->models[i]].name, stored->shape,
+                                              stored->ndim,
+                                              gcmp_dcp_first_writer(naming->catalogue, stored)};
     }
-    bool *taken = calloc(naming->model_count + 1, sizeof *taken);
-    bool ok = taken != NULL;
-    for (size_t i = 0; ok && i < naming->id_count; i++) {
-        struct id *id = &naming->ids[i];
-        const struct gradcmp_stored *state = id->stored == SIZE_MAX ? NULL : &stored[id->stored];
-        ok = state != NULL &&
-             gcmp_map_find(shapes, state->shape, state->ndim * sizeof *state->shape, &id->model);
-        ok = ok && !taken[id->model];
-        if (ok) {
-            taken[id->model] = true;
+}
+
+static enum gradcmp_status fill_entries(const struct naming *naming, struct gcmp_ids *ids,
+                                        size_t *numbers) {
+    ids->entry_count = naming->id_count;
+    ids->numbers = numbers;
+    for (size_t i = 0; i < naming->id_count; i++) {
+        const struct id *id = &naming->ids[i];
+        numbers[i] = id->number;
+        if (id->stored == SIZE_MAX) {
+            GCMP_FAIL(naming->error, GRADCMP_ERROR_UNSUPPORTED,
+                      "the optimizer numbers its parameters, and number %zu has no state of its "
+                      "parameter's shape",
+                      id->number);
         }
+        const struct gradcmp_stored *stored = &naming->catalogue->stored[id->stored];
+        ids->entries[i] = (struct gcmp_ids_entry){.shape = stored->shape, .ndim = stored->ndim};
     }
-    free(taken);
-    return ok;
+    return GRADCMP_OK;
+}
+
+/* Give the ids, which are in ascending order, their weights. */
+static enum gradcmp_status solve_ids(struct naming *naming) {
+    struct gcmp_ids ids = {.entries = calloc(naming->id_count, sizeof *ids.entries)};
+    struct gcmp_ids_weight *weights = calloc(naming->model_count + 1, sizeof *weights);
+    size_t *numbers = calloc(naming->id_count, sizeof *numbers);
+    enum gradcmp_status status = GRADCMP_OK;
+    if (ids.entries == NULL || weights == NULL || numbers == NULL) {
+        status = gcmp_error_set(naming->error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
+                                "out of memory");
+        goto out;
+    }
+    fill_weights(naming, &ids, weights);
+    GCMP_TRY_OUT(fill_entries(naming, &ids, numbers));
+    GCMP_TRY_OUT(gcmp_ids_solve(&ids, naming->error));
+    for (size_t i = 0; i < naming->id_count; i++) {
+        naming->ids[i].model = ids.entries[i].weight;
+    }
+out:
+    free(ids.entries);
+    free(weights);
+    free(numbers);
+    return status;
+}
+
+/* Index the ids anew, in ascending order. */
+static enum gradcmp_status sort_ids(struct naming *naming) {
+    qsort(naming->ids, naming->id_count, sizeof *naming->ids, compare_ids);
+    gcmp_map_free(&naming->id_index);
+    naming->id_index = (struct gcmp_map)GCMP_MAP_INIT;
+    for (size_t i = 0; i < naming->id_count; i++) {
+        GCMP_TRY(add_name(naming, &naming->id_index, naming->ids[i].name, i));
+    }
+    return GRADCMP_OK;
+}
+
+/* Whether the weights are all there, in an order that cannot be seen: then the numbers keep their
+ * meaning, and another checkpoint may name them. */
+static bool is_scattered(const struct naming *naming) {
+    const struct gradcmp_stored *stored = naming->catalogue->stored;
+    bool scattered = false;
+    for (size_t i = 1; i < naming->model_count; i++) {
+        scattered =
+            scattered || gcmp_dcp_first_writer(naming->catalogue, &stored[naming->models[i]]) !=
+                             gcmp_dcp_first_writer(naming->catalogue, &stored[naming->models[0]]);
+    }
+    return scattered && count_groups(naming) == 1 &&
+           naming->ids[naming->id_count - 1].number < naming->model_count;
+}
+
+/* The numbers stand for themselves. */
+static enum gradcmp_status keep_numbers(const struct naming *naming) {
+    struct gradcmp_catalogue *catalogue = naming->catalogue;
+    size_t count = naming->ids[naming->id_count - 1].number + 1;
+    uint32_t *groups = gcmp_arena_alloc(catalogue->arena, count, sizeof *groups);
+    if (groups == NULL) {
+        GCMP_FAIL_MEMORY(naming->error);
+    }
+    memset(groups, 0, count * sizeof *groups);
+    catalogue->number_groups = groups;
+    catalogue->number_count = count;
+    return gcmp_catalogue_note(catalogue, naming->error,
+                               "the optimizer numbers its %zu parameters, and the order of the "
+                               "weights, which would name them, is not known: several ranks wrote "
+                               "them",
+                               naming->id_count);
 }
 
 static enum gradcmp_status assign_ids(struct naming *naming) {
@@ -207,16 +271,13 @@ static enum gradcmp_status assign_ids(struct naming *naming) {
     if (naming->id_count == 0) {
         return GRADCMP_OK;
     }
-    struct gcmp_map shapes = GCMP_MAP_INIT;
-    bool assigned = assign_in_order(naming) || assign_by_shape(naming, &shapes);
-    gcmp_map_free(&shapes);
-    if (!assigned) {
-        GCMP_FAIL(
-            naming->error, GRADCMP_ERROR_UNSUPPORTED,
-            "the optimizer numbers its parameters (%zu ids, %zu weights, %zu groups) and the "
-            "numbers could mean several; save with get_optimizer_state_dict, which keeps names",
-            naming->id_count, naming->model_count, count_groups(naming));
+    GCMP_TRY(sort_ids(naming));
+    enum gradcmp_status status = solve_ids(naming);
+    if (status == GRADCMP_ERROR_UNSUPPORTED && is_scattered(naming)) {
+        *naming->error = (struct gradcmp_error){0};
+        return keep_numbers(naming);
     }
+    GCMP_TRY(status);
     for (size_t i = 0; i < naming->catalogue->stored_count; i++) {
         struct gcmp_dcp_key *key = &naming->keys[i];
         size_t index;

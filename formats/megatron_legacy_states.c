@@ -92,7 +92,7 @@ static enum gradcmp_status collect_weights(struct states *states, struct gradcmp
         }
         states->stored_of[states->weight_count] = i;
         states->weights[states->weight_count++] =
-            (struct gcmp_ids_weight){stored->name, stored->shape, stored->ndim};
+            (struct gcmp_ids_weight){stored->name, stored->shape, stored->ndim, 0};
     }
     return GRADCMP_OK;
 }
@@ -273,8 +273,11 @@ static enum gradcmp_status solve(struct states *states, struct gradcmp_error *er
     }
     gcmp_map_free(&map);
     GCMP_TRY(status);
-    struct gcmp_ids ids = {states->weights, states->weight_count, true, states->entries,
-                           states->entry_count};
+    struct gcmp_ids ids = {.weights = states->weights,
+                           .weight_count = states->weight_count,
+                           .is_ordered = true,
+                           .entries = states->entries,
+                           .entry_count = states->entry_count};
     status = gcmp_ids_solve(&ids, error);
     gcmp_error_add_path(error,
                         gcmp_dir_file_path(states->reader->torch.dir, states->reader->torch.file));

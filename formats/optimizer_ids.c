@@ -43,8 +43,8 @@ static enum gradcmp_status fail_entry(const struct gcmp_ids *ids, size_t number,
     char shape[160];
     write_shape(shape, sizeof shape, ids->entries[number].ndim, ids->entries[number].shape);
     GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
-              "the optimizer numbers its parameters, and number %zu, of shape %s, %s%s", number,
-              shape, what, WAY_OUT);
+              "the optimizer numbers its parameters, and number %zu, of shape %s, %s%s",
+              ids->numbers == NULL ? number : ids->numbers[number], shape, what, WAY_OUT);
 }
 
 /* One group, one number for each weight. */
@@ -90,6 +90,8 @@ struct class {
     size_t first_weight; /* in by_class */
     uint32_t group;
     bool is_mixed; /* numbers of several groups */
+    uint64_t sequence;
+    bool is_scattered; /* weights of several sequences */
 };
 
 struct classes {
@@ -104,6 +106,13 @@ static void free_classes(struct classes *classes) {
     free(classes->class_of_weight);
     free(classes->by_class);
     gcmp_map_free(&classes->by_shape);
+}
+
+static void add_weight(struct class *class, const struct gcmp_ids_weight *weight) {
+    class->is_scattered =
+        class->is_scattered || (class->weight_count > 0 && class->sequence != weight->sequence);
+    class->sequence = weight->sequence;
+    class->weight_count++;
 }
 
 static enum gradcmp_status sort_weights(const struct gcmp_ids *ids, struct classes *classes,
@@ -121,8 +130,10 @@ static enum gradcmp_status sort_weights(const struct gcmp_ids *ids, struct class
             gcmp_map_add(&classes->by_shape, weight->shape, weight->ndim * sizeof *weight->shape,
                          classes->count, class);
         has_memory = result != GCMP_MAP_NO_MEMORY;
-        classes->count += result == GCMP_MAP_ADDED;
-        classes->items[has_memory ? *class : 0].weight_count++;
+        if (has_memory) {
+            classes->count += result == GCMP_MAP_ADDED;
+            add_weight(&classes->items[*class], weight);
+        }
     }
     if (!has_memory) {
         GCMP_FAIL_MEMORY(error);
@@ -174,19 +185,50 @@ static const char *ambiguity(const struct gcmp_ids *ids, const struct class *cla
     if (class->weight_count == 1) {
         return NULL;
     }
-    if (!ids->is_ordered) {
+    if (!ids->is_ordered || class->is_scattered) {
         return "could be several weights (the order of the weights is not known)";
     }
     return class->is_mixed ? "could be several weights (groups share that shape)" : NULL;
 }
 
+/* Numbers of one group among the weights of one sequence. */
+struct course {
+    uint64_t group, sequence;
+};
+
+/* The courses that were met, and how far each has come. */
+struct courses {
+    struct gcmp_map index;
+    struct course *items; /* keys of the map */
+    size_t *next;         /* 1 more than the course's last weight */
+    size_t count;
+};
+
+/* Move the course of a number on to its weight. False: *no_memory, or it was beyond already. */
+static bool move_on(struct courses *courses, const struct gcmp_ids *ids,
+                    const struct gcmp_ids_entry *entry, bool *no_memory) {
+    struct course *course = &courses->items[courses->count];
+    size_t index;
+    *course = (struct course){entry->group, ids->weights[entry->weight].sequence};
+    enum gcmp_map_result result =
+        gcmp_map_add(&courses->index, course, sizeof *course, courses->count, &index);
+    *no_memory = result == GCMP_MAP_NO_MEMORY;
+    if (*no_memory || entry->weight < courses->next[index]) {
+        return false;
+    }
+    courses->count += result == GCMP_MAP_ADDED;
+    courses->next[index] = entry->weight + 1;
+    return true;
+}
+
 /* Assign by shapes, in order within each; then no group may run against the model's order, or the
  * order within the shapes was a guess. */
 static enum gradcmp_status assign_classes(struct gcmp_ids *ids, struct classes *classes,
-                                          size_t *last_of_group, struct gradcmp_error *error) {
+                                          struct courses *courses, struct gradcmp_error *error) {
     for (size_t i = 0; i < ids->entry_count; i++) {
         struct gcmp_ids_entry *entry = &ids->entries[i];
         struct class *class = entry->shape == NULL ? NULL : class_of(ids, classes, i);
+        bool no_memory;
         if (class == NULL) {
             continue;
         }
@@ -195,35 +237,49 @@ static enum gradcmp_status assign_classes(struct gcmp_ids *ids, struct classes *
             return fail_entry(ids, i, error, what);
         }
         entry->weight = classes->by_class[class->first_weight + class->taken++];
-        size_t *last = &last_of_group[entry->group]; /* 1 more than the weight before */
-        if (ids->is_ordered && entry->weight < *last) {
+        if (ids->is_ordered && !move_on(courses, ids, entry, &no_memory)) {
+            if (no_memory) {
+                GCMP_FAIL_MEMORY(error);
+            }
             return fail_entry(ids, i, error,
                               "comes too late in its group for the order of the model");
         }
-        *last = entry->weight + 1;
     }
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status solve_by_shape(struct gcmp_ids *ids, size_t groups,
-                                          struct gradcmp_error *error) {
+static enum gradcmp_status solve_by_shape(struct gcmp_ids *ids, struct gradcmp_error *error) {
     struct classes classes = {.by_shape = GCMP_MAP_INIT};
-    size_t *last_of_group = calloc(groups + 1, sizeof *last_of_group);
+    struct courses courses = {.index = GCMP_MAP_INIT,
+                              .items = calloc(ids->entry_count + 1, sizeof *courses.items),
+                              .next = calloc(ids->entry_count + 1, sizeof *courses.next)};
     enum gradcmp_status status = GRADCMP_OK;
-    if (last_of_group == NULL) {
-        GCMP_FAIL_MEMORY(error);
+    if (courses.items == NULL || courses.next == NULL) {
+        status = GRADCMP_ERROR_MEMORY;
+        gcmp_error_set(error, status, NULL, GRADCMP_NO_OFFSET, "out of memory");
+        goto out;
     }
     GCMP_TRY_OUT(sort_weights(ids, &classes, error));
     GCMP_TRY_OUT(count_numbers(ids, &classes, error));
-    GCMP_TRY_OUT(assign_classes(ids, &classes, last_of_group, error));
+    GCMP_TRY_OUT(assign_classes(ids, &classes, &courses, error));
 out:
     free_classes(&classes);
-    free(last_of_group);
+    gcmp_map_free(&courses.index);
+    free(courses.items);
+    free(courses.next);
     return status;
 }
 
+static bool is_one_sequence(const struct gcmp_ids *ids) {
+    for (size_t i = 1; i < ids->weight_count; i++) {
+        if (ids->weights[i].sequence != ids->weights[0].sequence) {
+            return false;
+        }
+    }
+    return ids->is_ordered;
+}
+
 enum gradcmp_status gcmp_ids_solve(struct gcmp_ids *ids, struct gradcmp_error *error) {
-    size_t groups = count_groups(ids);
     for (size_t i = 0; i < ids->entry_count; i++) {
         ids->entries[i].weight = SIZE_MAX;
     }
@@ -232,8 +288,8 @@ enum gradcmp_status gcmp_ids_solve(struct gcmp_ids *ids, struct gradcmp_error *e
                   "the optimizer numbers %zu parameters, but there are only %zu weights%s",
                   ids->entry_count, ids->weight_count, WAY_OUT);
     }
-    if (groups <= 1 && ids->is_ordered) {
+    if (count_groups(ids) <= 1 && is_one_sequence(ids)) {
         return ids->entry_count == ids->weight_count ? take_all(ids, error) : take_part(ids, error);
     }
-    return solve_by_shape(ids, groups, error);
+    return solve_by_shape(ids, error);
 }

@@ -126,7 +126,7 @@ static enum gradcmp_status collect_weights(const struct join *join, struct gcmp_
         status = find_earlier(join, tensor, &names, &records, &is_known);
         if (status == GRADCMP_OK && !is_known) {
             weights[(*count)++] =
-                (struct gcmp_ids_weight){tensor->name, tensor->shape, tensor->ndim};
+                (struct gcmp_ids_weight){tensor->name, tensor->shape, tensor->ndim, 0};
         }
     }
     gcmp_map_free(&names);

@@ -49,7 +49,7 @@ static void take_weights(struct naming *naming, const char *state) {
             bool is_flat = stored->model_shape != NULL;
             naming->weights[naming->ids.weight_count++] = (struct gcmp_ids_weight){
                 stored->name, is_flat ? stored->model_shape : stored->shape,
-                is_flat ? stored->model_ndim : stored->ndim};
+                is_flat ? stored->model_ndim : stored->ndim, 0};
         }
     }
 }

@@ -14,10 +14,11 @@ struct problem {
     struct gradcmp_error error;
 };
 
-static void add_weight(struct problem *problem, uint64_t size) {
+static void add_weight(struct problem *problem, uint64_t size, uint64_t sequence) {
     uint64_t *shape = &problem->shapes[problem->ids.weight_count];
     *shape = size;
-    problem->weights[problem->ids.weight_count++] = (struct gcmp_ids_weight){"w", shape, 1};
+    problem->weights[problem->ids.weight_count++] =
+        (struct gcmp_ids_weight){"w", shape, 1, sequence};
 }
 
 /* Size 0: a number without a state. */
@@ -28,16 +29,19 @@ static void add_number(struct problem *problem, uint32_t group, uint64_t size) {
         (struct gcmp_ids_entry){size == 0 ? NULL : shape, 1, group, 77};
 }
 
-/* Weights as "5 5 3", numbers as "5 3 | 5" with a bar between groups. */
+/* Weights as "5 5 3", with a bar between sequences, numbers as "5 3 | 5" with a bar between groups.
+ */
 static struct problem *make(const char *weights, const char *numbers, bool is_ordered) {
     struct problem *problem = calloc(1, sizeof *problem);
-    uint32_t group = 0;
+    uint32_t group = 0, sequence = 0;
     problem->ids.weights = problem->weights;
     problem->ids.entries = problem->entries;
     problem->ids.is_ordered = is_ordered;
     for (const char *at = weights; *at != '\0'; at++) {
-        if (*at != ' ') {
-            add_weight(problem, (uint64_t)(*at - '0'));
+        if (*at == '|') {
+            sequence++;
+        } else if (*at != ' ') {
+            add_weight(problem, (uint64_t)(*at - '0'), sequence);
         }
     }
     for (const char *at = numbers; *at != '\0'; at++) {
@@ -106,6 +110,23 @@ static void test_optimizer_ids__groups_are_told_by_shapes(void **state) {
     check_solved("5 1 6 1", "5 0 | 1 1", true, "0-13"); /* no weight of 6 has a state */
 }
 
+/* Weights that are listed rank by rank: within each in order. */
+static void test_optimizer_ids__sequences_are_told_apart_by_shapes(void **state) {
+    (void)state;
+    check_solved("5 5 | 3 3", "5 3 5 3", true, "0213");
+    check_solved("5 5 | 3 3", "3 3 5 5", true, "2301");
+    check_solved("5 4 | 3", "3 5 4", true, "201");
+    check_refused("5 | 5", "5 5", true,
+                  "number 0, of shape [5], could be several weights (the order");
+    check_refused("5 3 | 5", "5 3 5", true, "the order of the weights is not known");
+    check_refused("5 4 | 3", "4 3 5", true, "number 2, of shape [5], comes too late in its group");
+    check_refused("5 5 | 3", "5 3", true, "not as many numbers as weights");
+    check_refused("5 | 3", "5 4", true,
+                  "number 1, of shape [4], is not of the shape of any weight");
+    check_solved("5 4 | 3 6", "6 | 3 5 | 4", true, "3201");
+    check_solved("5 5 | 3", "5 5 | 3", true, "012");
+}
+
 static void test_optimizer_ids__without_an_order_shapes_must_be_unique(void **state) {
     (void)state;
     check_solved("5 3 4", "3 4 5", false, "120");
@@ -117,6 +138,7 @@ int main(void) {
         cmocka_unit_test(test_optimizer_ids__one_group_of_all_weights_is_in_order),
         cmocka_unit_test(test_optimizer_ids__one_group_of_fewer_needs_one_way),
         cmocka_unit_test(test_optimizer_ids__groups_are_told_by_shapes),
+        cmocka_unit_test(test_optimizer_ids__sequences_are_told_apart_by_shapes),
         cmocka_unit_test(test_optimizer_ids__without_an_order_shapes_must_be_unique),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
