@@ -4,7 +4,7 @@
 set -eu
 cd "$1"
 top_level="CMakeLists.txt CMakePresets.json README.md include src formats unshard bounds gpu tests examples"
-most_data_bytes=$((12 << 20))
+most_data_bytes=$((13 << 20))
 most_lines=800 # the style says about 600; this is no longer about
 failed=0
 
