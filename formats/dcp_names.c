@@ -105,11 +105,12 @@ static enum gradcmp_status collect_models(struct naming *naming) {
     return GRADCMP_OK;
 }
 
-/* An id is a state's name of digits only that no weight bears. */
+/* An id is a state's name that is a number, as it is printed, and that no weight bears. */
 static bool is_id(const struct naming *naming, const struct gcmp_dcp_key *key) {
     size_t digits = strspn(key->name, "0123456789");
     return key->kind == GCMP_DCP_STATE && key->state != NULL && digits > 0 && digits <= 9 &&
-           key->name[digits] == '\0' && !has_name(&naming->model_names, key->name);
+           key->name[digits] == '\0' && (digits == 1 || key->name[0] != '0') &&
+           !has_name(&naming->model_names, key->name);
 }
 
 static enum gradcmp_status collect_ids(struct naming *naming) {
@@ -234,15 +235,17 @@ static enum gradcmp_status sort_ids(struct naming *naming) {
 /* Whether the weights are all there, in an order that cannot be seen: then the numbers keep their
  * meaning, and another checkpoint may name them. */
 static bool is_scattered(const struct naming *naming) {
-    const struct gradcmp_stored *stored = naming->catalogue->stored;
-    bool scattered = false;
-    for (size_t i = 1; i < naming->model_count; i++) {
-        scattered =
-            scattered || gcmp_dcp_first_writer(naming->catalogue, &stored[naming->models[i]]) !=
-                             gcmp_dcp_first_writer(naming->catalogue, &stored[naming->models[0]]);
+    const struct gradcmp_catalogue *catalogue = naming->catalogue;
+    uint64_t first = UINT64_MAX;
+    for (size_t i = 0; i < naming->model_count; i++) {
+        uint64_t writer = gcmp_dcp_first_writer(catalogue, &catalogue->stored[naming->models[i]]);
+        if (i > 0 && writer != first) {
+            return count_groups(naming) == 1 &&
+                   naming->ids[naming->id_count - 1].number < naming->model_count;
+        }
+        first = writer;
     }
-    return scattered && count_groups(naming) == 1 &&
-           naming->ids[naming->id_count - 1].number < naming->model_count;
+    return false;
 }
 
 /* The numbers stand for themselves. */
