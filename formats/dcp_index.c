@@ -10,6 +10,9 @@
 
 #include <xxhash.h>
 
+#include "base/checked.h"
+#include "formats/dcp_digest.h"
+
 #define MAX_METADATA_BYTES ((uint64_t)INT32_MAX) /* the pickle interpreter's limit */
 
 /* Attributes of one object; real ones have at most eight. Looking one up is a linear search. Bytes
@@ -32,8 +35,7 @@ const struct gcmp_node *gcmp_dcp_attribute(const struct gcmp_node *object, const
     return gcmp_node_get(attributes_of(object), name);
 }
 
-/* A key of the metadata: a text without NUL of at most MAX_KEY_BYTES; NULL for anything else. */
-static const char *key_text(const struct gcmp_node *node, size_t *bytes) {
+const char *gcmp_dcp_key_text(const struct gcmp_node *node, size_t *bytes) {
     bool usable =
         node != NULL && node->kind == GCMP_NODE_TEXT && node->as.text.length_bytes <= MAX_KEY_BYTES;
     *bytes = usable ? node->as.text.length_bytes : 0;
@@ -49,7 +51,7 @@ static unsigned find_field(struct gcmp_dcp_fields *fields, const struct gcmp_nod
         }
     }
     size_t bytes;
-    const char *text = key_text(key, &bytes);
+    const char *text = gcmp_dcp_key_text(key, &bytes);
     for (i = 0; i < GCMP_DCP_MAX_FIELDS; i++) {
         if (fields->names[i] != NULL && text != NULL && strcmp(text, fields->names[i]) == 0) {
             fields->seen[i] = key;
@@ -75,22 +77,23 @@ const char *gcmp_dcp_class_name(const struct gcmp_node *node) {
     return name == NULL ? gcmp_node_kind_name(node) : name;
 }
 
-static enum gradcmp_status fail_twice(const struct gcmp_dcp_index *index,
-                                      const struct gcmp_node *node, const char *where,
-                                      struct gradcmp_error *error) {
-    GCMP_DCP_FAIL_NODE(index, node, error, GRADCMP_ERROR_CORRUPT, "the same key twice in %s",
-                       where);
+static enum gradcmp_status fail_twice(const struct gcmp_dcp_index *index, uint32_t at,
+                                      const char *where, struct gradcmp_error *error) {
+    GCMP_DCP_FAIL_AT(index, at, error, GRADCMP_ERROR_CORRUPT, "the same key twice in %s", where);
 }
 
 /* Interpret the file. The bytes are freed before the indexes are made: nodes hold copies. */
-static enum gradcmp_status load_pickle(struct gcmp_dir *dir, const char *name,
+static enum gradcmp_status load_pickle(struct gcmp_dir *dir, const char *name, bool digest,
                                        struct gcmp_dcp_index *index, struct gcmp_node **root,
                                        struct gradcmp_error *error) {
     unsigned char *bytes = NULL;
     size_t count = 0;
     GCMP_TRY(gcmp_dir_slurp(dir, name, MAX_METADATA_BYTES, &bytes, &count, error));
+    index->bytes = count;
     struct gcmp_cursor cursor = gcmp_cursor_make(bytes, count, 0);
-    enum gradcmp_status status = gcmp_pickle_load(&cursor, &index->arena, index->path, root, error);
+    enum gradcmp_status status =
+        digest ? gcmp_dcp_digest(&cursor, index, root, error)
+               : gcmp_pickle_load(&cursor, &index->arena, index->path, root, error);
     uint64_t end = gcmp_cursor_offset(&cursor);
     free(bytes);
     if (status == GRADCMP_OK && end != count) {
@@ -98,7 +101,6 @@ static enum gradcmp_status load_pickle(struct gcmp_dir *dir, const char *name,
                      "expected the end of the file behind the metadata, found %llu more bytes",
                      (unsigned long long)(count - end));
     }
-    index->bytes = count;
     return status;
 }
 
@@ -118,7 +120,10 @@ static bool alloc_arrays(struct gcmp_dcp_index *index, size_t count) {
     index->entry_counts = gcmp_arena_alloc(&index->arena, count, sizeof *index->entry_counts);
     index->paths = gcmp_arena_alloc(&index->arena, count, sizeof *index->paths);
     index->model_sizes = gcmp_arena_alloc(&index->arena, count, sizeof *index->model_sizes);
-    return index->entry_counts != NULL && index->paths != NULL && index->model_sizes != NULL;
+    index->chunk_lists =
+        gcmp_arena_alloc(&index->arena, count, sizeof(struct gcmp_dcp_chunk_list *));
+    return index->entry_counts != NULL && index->paths != NULL && index->model_sizes != NULL &&
+           index->chunk_lists != NULL;
 }
 
 /* Index the keys of state_dict_metadata and make the arrays that go with it. */
@@ -132,7 +137,7 @@ static enum gradcmp_status index_tensors(struct gcmp_dcp_index *index,
         const struct gcmp_node *key = NULL, *value;
         size_t bytes;
         bool pair = gcmp_node_pair(index->tensors, i, &key, &value);
-        const char *text = pair ? key_text(key, &bytes) : NULL;
+        const char *text = pair ? gcmp_dcp_key_text(key, &bytes) : NULL;
         if (text == NULL) {
             GCMP_DCP_FAIL_NODE(index, key, error, GRADCMP_ERROR_CORRUPT,
                                "expected a text without NUL of at most %d bytes as a key of "
@@ -144,10 +149,28 @@ static enum gradcmp_status index_tensors(struct gcmp_dcp_index *index,
             GCMP_FAIL_MEMORY(error);
         }
         if (result == GCMP_MAP_PRESENT) {
-            return fail_twice(index, key, "state_dict_metadata", error);
+            return fail_twice(index, key->at, "state_dict_metadata", error);
         }
     }
     return GRADCMP_OK;
+}
+
+/* Give each tensor the chunks that were taken from its list. False where some belong to nothing, or
+ * two tensors share a list. */
+static bool match_lists(const struct gcmp_dcp_index *index) {
+    size_t next = 0;
+    for (size_t i = 0; i < gcmp_node_count(index->tensors); i++) {
+        const struct gcmp_node *key, *value;
+        (void)gcmp_node_pair(index->tensors, i, &key, &value); /* seen when indexed */
+        const struct gcmp_node *list = gcmp_dcp_attribute(value, "chunks");
+        if (gcmp_node_is_digested(list)) {
+            if (next == index->list_count || index->lists[next].list != list) {
+                return false;
+            }
+            index->chunk_lists[i] = &index->lists[next++];
+        }
+    }
+    return next == index->list_count;
 }
 
 /* The hash table of entries: each tensor has a region of slots of its own, so that looking up its
@@ -170,18 +193,29 @@ static uint32_t hash_chunk(const struct gcmp_dcp_index *index, const uint64_t *c
     return (uint32_t)XXH3_64bits_withSeed(chunk, (ndim + 1) * sizeof *chunk, index->seed);
 }
 
-/* The offsets of an entry; false where they are no sizes. Objects of bytes have none. */
-static bool read_offsets(const struct gcmp_node *offset, uint64_t *sizes, unsigned *ndim) {
+bool gcmp_dcp_read_offset(const struct gcmp_node *offset, uint64_t *sizes, unsigned *ndim) {
     *ndim = 0;
     return offset == NULL || offset->kind == GCMP_NODE_NONE ||
            gcmp_node_sizes(offset, sizes, GRADCMP_MAX_NDIM, ndim);
 }
 
+uint64_t *gcmp_dcp_keep_sizes(struct gcmp_dcp_index *index, const uint64_t *sizes, unsigned ndim) {
+    uint64_t *copy = gcmp_arena_alloc(&index->arena, ndim, sizeof *copy);
+    if (copy != NULL && ndim > 0) {
+        memcpy(copy, sizes, ndim * sizeof *copy);
+    }
+    return copy;
+}
+
 static bool is_chunk(const struct gcmp_dcp_entry *entry, const uint64_t *chunk, unsigned ndim) {
-    uint64_t offsets[GRADCMP_MAX_NDIM];
-    unsigned found;
-    return entry->tensor == chunk[0] && read_offsets(entry->offset, offsets, &found) &&
-           found == ndim && memcmp(offsets, chunk + 1, ndim * sizeof *chunk) == 0;
+    return entry->tensor == chunk[0] && entry->ndim == ndim &&
+           memcmp(entry->offsets, chunk + 1, ndim * sizeof *chunk) == 0;
+}
+
+/* The chunk of an entry: number of the tensor, then its offsets. */
+static void chunk_of(const struct gcmp_dcp_entry *entry, uint64_t *chunk) {
+    chunk[0] = entry->tensor;
+    memcpy(chunk + 1, entry->offsets, entry->ndim * sizeof *chunk);
 }
 
 /* Find the slot of a chunk (number of the tensor, then its offsets), or the free one where it
@@ -201,13 +235,16 @@ static struct gcmp_dcp_slot *find_slot(const struct gcmp_dcp_index *index, const
 
 /* Read a MetadataIndex into an entry. Entries of tensors that are not listed are left out: a
  * checkpoint from which tensors were taken away keeps them. */
-static enum gradcmp_status read_key(struct gcmp_dcp_index *index, const struct gcmp_node *node,
-                                    struct gcmp_dcp_entry *entry, struct gradcmp_error *error) {
-    uint64_t chunk[GRADCMP_MAX_NDIM + 1];
+static enum gradcmp_status read_key(struct gcmp_dcp_index *index, struct gcmp_dcp_fields *fields,
+                                    const struct gcmp_node *node, struct gcmp_dcp_entry *entry,
+                                    struct gradcmp_error *error) {
+    uint64_t offsets[GRADCMP_MAX_NDIM];
     unsigned ndim = 0;
     size_t bytes, tensor;
-    gcmp_dcp_read_fields(&index->key_fields, node);
-    const char *text = key_text(index->key_fields.values[0], &bytes);
+    gcmp_dcp_read_fields(fields, node);
+    entry->key_at = node->at;
+    entry->fqn = fields->values[GCMP_DCP_KEY_FQN];
+    const char *text = gcmp_dcp_key_text(entry->fqn, &bytes);
     if (text == NULL) {
         GCMP_DCP_FAIL_NODE(index, node, error, GRADCMP_ERROR_CORRUPT,
                            "expected a MetadataIndex as a key of storage_data, found %.200s",
@@ -216,18 +253,61 @@ static enum gradcmp_status read_key(struct gcmp_dcp_index *index, const struct g
     if (!gcmp_map_find(&index->tensor_index, text, bytes, &tensor)) {
         return GRADCMP_OK;
     }
-    entry->offset = index->key_fields.values[1];
-    if (!read_offsets(entry->offset, chunk + 1, &ndim)) {
+    if (!gcmp_dcp_read_offset(fields->values[GCMP_DCP_KEY_OFFSET], offsets, &ndim)) {
         GCMP_DCP_FAIL_NODE(index, node, error, GRADCMP_ERROR_CORRUPT,
                            "\"%.200s\": the offset of an entry of storage_data is no list of sizes",
                            text);
     }
-    chunk[0] = tensor;
-    entry->tensor = (uint32_t)tensor; /* below 2^31, as the file's bytes are */
-    entry->hash = hash_chunk(index, chunk, ndim);
-    entry->listed = true;
-    index->entry_counts[tensor]++;
+    entry->ndim = (uint8_t)ndim;
+    entry->offsets = gcmp_dcp_keep_sizes(index, offsets, ndim);
+    if (entry->offsets == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
     return GRADCMP_OK;
+}
+
+/* Make entries of the pairs MetadataIndex -> _StorageInfo. */
+static enum gradcmp_status read_storage(struct gcmp_dcp_index *index,
+                                        const struct gcmp_node *storage,
+                                        struct gradcmp_error *error) {
+    struct gcmp_dcp_fields fields = GCMP_DCP_KEY_FIELDS;
+    size_t count = gcmp_node_count(storage); /* below 2^31, as the file's bytes are */
+    index->entries = calloc(count == 0 ? 1 : count, sizeof *index->entries);
+    if (index->entries == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    index->entry_count = count;
+    for (size_t i = 0; i < count; i++) {
+        struct gcmp_dcp_entry *entry = &index->entries[i];
+        const struct gcmp_node *key = NULL;
+        (void)gcmp_node_pair(storage, i, &key, &entry->as.info);
+        GCMP_TRY(read_key(index, &fields, key, entry, error));
+        entry->info_at = entry->as.info->at;
+    }
+    return GRADCMP_OK;
+}
+
+/* Find the tensors of all entries. Pickles write a text once, so neighbours have the same node. */
+static void assign_entries(struct gcmp_dcp_index *index) {
+    const struct gcmp_node *fqn = NULL;
+    bool listed = false;
+    size_t tensor = 0;
+    for (size_t i = 0; i < index->entry_count; i++) {
+        struct gcmp_dcp_entry *entry = &index->entries[i];
+        if (entry->fqn != fqn) {
+            fqn = entry->fqn;
+            listed = gcmp_map_find(&index->tensor_index, fqn->as.text.bytes,
+                                   fqn->as.text.length_bytes, &tensor);
+        }
+        if (listed) {
+            uint64_t chunk[GRADCMP_MAX_NDIM + 1];
+            entry->tensor = (uint32_t)tensor; /* below 2^31, as the file's bytes are */
+            entry->listed = true;
+            chunk_of(entry, chunk);
+            entry->hash = hash_chunk(index, chunk, entry->ndim);
+            index->entry_counts[tensor]++;
+        }
+    }
 }
 
 /* Give each tensor its region. */
@@ -258,10 +338,9 @@ static void prefetch_slot(const struct gcmp_dcp_index *index, const struct gcmp_
 
 /* Put an entry into its slot; false where another one of the same chunk is there. */
 static bool fill_slot(const struct gcmp_dcp_index *index, const struct gcmp_dcp_entry *entry) {
-    uint64_t chunk[GRADCMP_MAX_NDIM + 1] = {entry->tensor};
-    unsigned ndim;
-    (void)read_offsets(entry->offset, chunk + 1, &ndim); /* seen when the key was read */
-    struct gcmp_dcp_slot *slot = find_slot(index, chunk, ndim, entry->hash);
+    uint64_t chunk[GRADCMP_MAX_NDIM + 1];
+    chunk_of(entry, chunk);
+    struct gcmp_dcp_slot *slot = find_slot(index, chunk, entry->ndim, entry->hash);
     if (slot->entry != 0) {
         return false;
     }
@@ -270,42 +349,34 @@ static bool fill_slot(const struct gcmp_dcp_index *index, const struct gcmp_dcp_
 }
 
 /* Put every entry into its slot. Ranks write in turn, so neighbours go to different regions. */
-static enum gradcmp_status fill_slots(struct gcmp_dcp_index *index, const struct gcmp_node *storage,
-                                      size_t count, struct gradcmp_error *error) {
+static enum gradcmp_status fill_slots(struct gcmp_dcp_index *index, struct gradcmp_error *error) {
+    size_t count = index->entry_count;
     for (size_t i = 0; i < count; i++) {
         const struct gcmp_dcp_entry *entry = &index->entries[i];
         if (count - i > PREFETCH_DISTANCE) {
             prefetch_slot(index, entry + PREFETCH_DISTANCE);
         }
         if (entry->listed && !fill_slot(index, entry)) {
-            const struct gcmp_node *key = NULL, *info = NULL;
-            (void)gcmp_node_pair(storage, i, &key, &info);
-            return fail_twice(index, key, "storage_data", error);
+            return fail_twice(index, entry->key_at, "storage_data", error);
         }
     }
     return GRADCMP_OK;
 }
 
-/* Index the pairs MetadataIndex -> _StorageInfo. The hash is seeded, so that a file cannot choose
- * chunks that collide. */
+/* Index the entries by their chunks. The hash is seeded, so that a file cannot choose chunks that
+ * collide. */
 static enum gradcmp_status index_storage(struct gcmp_dcp_index *index,
                                          const struct gcmp_node *storage,
                                          struct gradcmp_error *error) {
-    size_t count = gcmp_node_count(storage); /* below 2^31, as the file's bytes are */
-    index->entries = gcmp_arena_alloc(&index->arena, count, sizeof *index->entries);
-    if (index->entries == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
     if (getrandom(&index->seed, sizeof index->seed, GRND_NONBLOCK) < 0) {
         index->seed = (uint64_t)(uintptr_t)index; /* early boot: the address has to do */
     }
-    for (size_t i = 0; i < count; i++) {
-        const struct gcmp_node *key = NULL;
-        (void)gcmp_node_pair(storage, i, &key, &index->entries[i].info);
-        GCMP_TRY(read_key(index, key, &index->entries[i], error));
+    if (index->storage == NULL) {
+        GCMP_TRY(read_storage(index, storage, error));
     }
+    assign_entries(index);
     GCMP_TRY(make_regions(index, error));
-    return fill_slots(index, storage, count, error);
+    return fill_slots(index, error);
 }
 
 /* Spread a dict {key: value} over an array that goes with state_dict_metadata. With `field`, the
@@ -315,7 +386,8 @@ static void spread(const struct gcmp_dcp_index *index, const struct gcmp_node *d
     for (size_t i = 0; i < gcmp_node_count(dict); i++) {
         const struct gcmp_node *key, *value;
         size_t bytes, tensor;
-        const char *text = gcmp_node_pair(dict, i, &key, &value) ? key_text(key, &bytes) : NULL;
+        const char *text =
+            gcmp_node_pair(dict, i, &key, &value) ? gcmp_dcp_key_text(key, &bytes) : NULL;
         if (text == NULL || !gcmp_map_find(&index->tensor_index, text, bytes, &tensor)) {
             continue;
         }
@@ -346,19 +418,30 @@ static enum gradcmp_status find_dicts(struct gcmp_dcp_index *index, const struct
     return GRADCMP_OK;
 }
 
-enum gradcmp_status gcmp_dcp_index_load(struct gcmp_dir *dir, const char *name,
-                                        struct gcmp_dcp_index *out, struct gradcmp_error *error) {
-    *out = (struct gcmp_dcp_index){.arena = GCMP_ARENA_INIT, .key_fields.names = {"fqn", "offset"}};
+/* False where the pairs of the two dicts, or the chunks, were taken only in part. */
+static bool is_whole(const struct gcmp_dcp_index *index, const struct gcmp_node *storage) {
+    bool storage_taken =
+        gcmp_node_is_digested(storage) ? index->storage == storage : index->storage == NULL;
+    return storage_taken && match_lists(index);
+}
+
+static enum gradcmp_status load(struct gcmp_dir *dir, const char *name, bool digest,
+                                struct gcmp_dcp_index *out, struct gradcmp_error *error) {
+    *out = (struct gcmp_dcp_index){.arena = GCMP_ARENA_INIT};
     out->path = gcmp_arena_format(&out->arena, "%s/%s", gcmp_dir_path(dir), name);
     if (out->path == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
     struct gcmp_node *root = NULL;
     const struct gcmp_node *storage = NULL;
-    GCMP_TRY(load_pickle(dir, name, out, &root, error));
+    GCMP_TRY(load_pickle(dir, name, digest, out, &root, error));
     GCMP_TRY(check_class(out, root, error));
     GCMP_TRY(find_dicts(out, root, &storage, error));
     GCMP_TRY(index_tensors(out, error));
+    if (!is_whole(out, storage)) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, out->path, GRADCMP_NO_OFFSET,
+                     "not to be read in batches"); /* seen by gcmp_dcp_index_load alone */
+    }
     GCMP_TRY(index_storage(out, storage, error));
     const struct gcmp_node *mcore = gcmp_dcp_attribute(root, "mcore_data");
     out->megatron = mcore != NULL;
@@ -367,8 +450,22 @@ enum gradcmp_status gcmp_dcp_index_load(struct gcmp_dir *dir, const char *name,
     return GRADCMP_OK;
 }
 
+/* What is wrong with a file is for the plain reading to say. */
+enum gradcmp_status gcmp_dcp_index_load(struct gcmp_dir *dir, const char *name,
+                                        struct gcmp_dcp_index *out, struct gradcmp_error *error) {
+    enum gradcmp_status status = load(dir, name, true, out, error);
+    if (status != GRADCMP_OK && status != GRADCMP_ERROR_MEMORY && status != GRADCMP_ERROR_IO) {
+        gcmp_dcp_index_free(out);
+        status = load(dir, name, false, out, error);
+    }
+    return status;
+}
+
 void gcmp_dcp_index_free(struct gcmp_dcp_index *index) {
     gcmp_map_free(&index->tensor_index);
+    free(index->entries);
+    free(index->chunks);
+    free(index->lists);
     gcmp_arena_free(&index->arena);
 }
 

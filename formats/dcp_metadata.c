@@ -21,10 +21,6 @@
 /* Entries name their file by a node that they share: a direct-mapped cache of a power of two. */
 enum { SHARD_CACHE = 256 };
 
-/* Fields of a chunk and of an entry, in the order in which they are named in gcmp_dcp_fields. */
-enum { CHUNK_OFFSETS, CHUNK_SIZES };
-enum { INFO_PATH, INFO_OFFSET, INFO_LENGTH, INFO_TRANSFORMS };
-
 /* A metadata file while it is turned into stored tensors. */
 struct metadata {
     struct gcmp_dcp_index index;
@@ -61,30 +57,29 @@ struct tensor {
     uint32_t stored; /* index into the catalogue */
 };
 
-/* Fail at a node of the tensor's metadata; the message begins with the key. */
-#define FAIL_TENSOR(reader, tensor, node, code, ...)                                               \
-    return gcmp_failure(fail_tensor((reader), (tensor), (node), (code), __VA_ARGS__))
+/* Fail at a byte of the metadata; the message begins with the tensor's key. */
+#define FAIL_TENSOR(reader, tensor, at, code, ...)                                                 \
+    return gcmp_failure(fail_tensor((reader), (tensor), (at), (code), __VA_ARGS__))
 
 static enum gradcmp_status fail_tensor(const struct reader *reader, const struct tensor *tensor,
-                                       const struct gcmp_node *node, enum gradcmp_status code,
-                                       const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+                                       uint32_t at, enum gradcmp_status code, const char *format,
+                                       ...) __attribute__((format(printf, 5, 6)));
 
 static enum gradcmp_status fail_tensor(const struct reader *reader, const struct tensor *tensor,
-                                       const struct gcmp_node *node, enum gradcmp_status code,
-                                       const char *format, ...) {
+                                       uint32_t at, enum gradcmp_status code, const char *format,
+                                       ...) {
     char text[300];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    GCMP_DCP_FAIL_NODE(&tensor->file->index, node, reader->error, code, "\"%.160s\": %s",
-                       tensor->key, text);
+    GCMP_DCP_FAIL_AT(&tensor->file->index, at, reader->error, code, "\"%.160s\": %s", tensor->key,
+                     text);
 }
 
 /* Say what is wrong with a torch.Size of `owner` that gcmp_node_sizes does not take. */
 static enum gradcmp_status fail_sizes(struct reader *reader, const struct tensor *tensor,
-                                      const struct gcmp_node *owner, const char *name,
+                                      uint32_t owner, const char *name,
                                       const struct gcmp_node *node) {
     const struct gcmp_node *tuple =
         node != NULL && node->kind == GCMP_NODE_CALL ? gcmp_node_arg(node, 0) : node;
@@ -113,7 +108,7 @@ static enum gradcmp_status read_properties(struct reader *reader, struct tensor 
         properties != NULL && properties->kind == GCMP_NODE_CALL ? properties->as.call.state : NULL;
     const struct gcmp_node *dtype = gcmp_node_item(state, 0);
     if (dtype == NULL || dtype->kind != GCMP_NODE_GLOBAL) {
-        FAIL_TENSOR(reader, tensor, tensor->node, GRADCMP_ERROR_CORRUPT,
+        FAIL_TENSOR(reader, tensor, tensor->node->at, GRADCMP_ERROR_CORRUPT,
                     "expected an element type in properties, found %s", gcmp_node_kind_name(dtype));
     }
     const char *layout = gcmp_node_text(gcmp_node_arg(gcmp_node_item(state, 1), 0));
@@ -130,18 +125,18 @@ static enum gradcmp_status read_tensor(struct reader *reader, struct tensor *ten
     GCMP_TRY(read_properties(reader, tensor));
     const struct gcmp_node *size = gcmp_dcp_attribute(tensor->node, "size");
     if (!gcmp_node_sizes(size, tensor->shape, GRADCMP_MAX_NDIM, &tensor->ndim)) {
-        return fail_sizes(reader, tensor, tensor->node, "size", size);
+        return fail_sizes(reader, tensor, tensor->node->at, "size", size);
     }
     uint64_t elems, bytes;
     unsigned elem_bytes = gcmp_dtype_bytes(tensor->dtype);
     if (!gcmp_product(tensor->shape, tensor->ndim, &elems) ||
         !gcmp_mul_u64(elems, elem_bytes == 0 ? 1 : elem_bytes, &bytes) || bytes > INT64_MAX) {
-        FAIL_TENSOR(reader, tensor, tensor->node, GRADCMP_ERROR_CORRUPT,
+        FAIL_TENSOR(reader, tensor, tensor->node->at, GRADCMP_ERROR_CORRUPT,
                     "a tensor of 2^63 bytes or more");
     }
     tensor->chunks = gcmp_dcp_attribute(tensor->node, "chunks");
     if (tensor->chunks == NULL || tensor->chunks->kind != GCMP_NODE_LIST) {
-        FAIL_TENSOR(reader, tensor, tensor->node, GRADCMP_ERROR_CORRUPT,
+        FAIL_TENSOR(reader, tensor, tensor->node->at, GRADCMP_ERROR_CORRUPT,
                     "expected a list of chunks, found %s", gcmp_node_kind_name(tensor->chunks));
     }
     return GRADCMP_OK;
@@ -150,8 +145,8 @@ static enum gradcmp_status read_tensor(struct reader *reader, struct tensor *ten
 /* Items are torch.save archives as they are, unless a transform (torch's experimental compression)
  * is named in the entry. */
 static enum gradcmp_status read_transforms(struct reader *reader, const struct tensor *tensor,
-                                           const struct gcmp_node *info, uint8_t *encoding) {
-    const struct gcmp_node *transforms = reader->info_fields.values[INFO_TRANSFORMS];
+                                           uint32_t info, uint8_t *encoding) {
+    const struct gcmp_node *transforms = reader->info_fields.values[GCMP_DCP_INFO_TRANSFORMS];
     if (transforms == NULL || transforms->kind == GCMP_NODE_NONE ||
         (transforms->kind == GCMP_NODE_LIST && gcmp_node_count(transforms) == 0)) {
         return GRADCMP_OK;
@@ -176,8 +171,9 @@ static enum gradcmp_status read_transforms(struct reader *reader, const struct t
 
 /* Register the shard that an entry names; a name that lies is this metadata's fault. */
 static enum gradcmp_status add_shard(struct reader *reader, const struct tensor *tensor,
-                                     const struct gcmp_node *info, uint32_t *shard) {
-    const struct gcmp_node *path = reader->info_fields.values[INFO_PATH];
+                                     const struct gcmp_dcp_entry *entry, uint32_t *shard) {
+    const struct gcmp_node *path = entry->as.path;
+    uint32_t info = entry->info_at;
     if (path == NULL || path->kind != GCMP_NODE_TEXT) {
         FAIL_TENSOR(reader, tensor, info, GRADCMP_ERROR_CORRUPT,
                     "expected a text as relative_path, found %s", gcmp_node_kind_name(path));
@@ -200,41 +196,57 @@ static enum gradcmp_status add_shard(struct reader *reader, const struct tensor 
     return status;
 }
 
-/* Find the shard of the entry whose fields were read. */
+/* Find the shard of an entry that was read. */
 static enum gradcmp_status find_shard(struct reader *reader, const struct tensor *tensor,
-                                      const struct gcmp_node *info, uint32_t *shard) {
-    const struct gcmp_node *path = reader->info_fields.values[INFO_PATH];
+                                      const struct gcmp_dcp_entry *entry, uint32_t *shard) {
+    const struct gcmp_node *path = entry->as.path;
     size_t at = (size_t)((uintptr_t)path / sizeof(void *)) % SHARD_CACHE;
     if (path == NULL || reader->shards[at].path != path) {
-        GCMP_TRY(add_shard(reader, tensor, info, &reader->shards[at].file));
+        GCMP_TRY(add_shard(reader, tensor, entry, &reader->shards[at].file));
         reader->shards[at].path = path;
     }
     *shard = reader->shards[at].file;
     return GRADCMP_OK;
 }
 
-/* Read where an item lies and check that its shard holds it. */
-static enum gradcmp_status read_entry(struct reader *reader, const struct tensor *tensor,
-                                      const struct gcmp_node *info, struct gradcmp_source *source) {
+/* Read the _StorageInfo of an entry, unless that was done. */
+static enum gradcmp_status read_info(struct reader *reader, const struct tensor *tensor,
+                                     struct gcmp_dcp_entry *entry) {
+    if (entry->is_read) {
+        return GRADCMP_OK;
+    }
     int64_t offset, length;
-    gcmp_dcp_read_fields(&reader->info_fields, info);
+    gcmp_dcp_read_fields(&reader->info_fields, entry->as.info);
     const struct gcmp_node *const *values = reader->info_fields.values;
-    if (!gcmp_node_int(values[INFO_OFFSET], &offset) || offset < 0 ||
-        !gcmp_node_int(values[INFO_LENGTH], &length) || length <= 0) {
-        FAIL_TENSOR(reader, tensor, info, GRADCMP_ERROR_CORRUPT,
+    if (!gcmp_node_int(values[GCMP_DCP_INFO_OFFSET], &offset) || offset < 0 ||
+        !gcmp_node_int(values[GCMP_DCP_INFO_LENGTH], &length) || length <= 0) {
+        FAIL_TENSOR(reader, tensor, entry->info_at, GRADCMP_ERROR_CORRUPT,
                     "expected an integer offset of 0 or more and a length of 1 or more");
     }
-    GCMP_TRY(read_transforms(reader, tensor, info, &source->encoding));
-    GCMP_TRY(find_shard(reader, tensor, info, &source->file));
+    GCMP_TRY(read_transforms(reader, tensor, entry->info_at, &entry->encoding));
+    entry->as.path = values[GCMP_DCP_INFO_PATH];
+    entry->offset_bytes = (uint64_t)offset;
+    entry->length_bytes = (uint64_t)length;
+    entry->is_read = true;
+    return GRADCMP_OK;
+}
+
+/* Read where an item lies and check that its shard holds it. */
+static enum gradcmp_status read_entry(struct reader *reader, const struct tensor *tensor,
+                                      struct gcmp_dcp_entry *entry, struct gradcmp_source *source) {
+    GCMP_TRY(read_info(reader, tensor, entry));
+    GCMP_TRY(find_shard(reader, tensor, entry, &source->file));
     uint64_t bytes = gcmp_dir_file_bytes(reader->catalogue->dir, source->file);
-    if ((uint64_t)offset > bytes || (uint64_t)length > bytes - (uint64_t)offset) {
+    if (entry->offset_bytes > bytes || entry->length_bytes > bytes - entry->offset_bytes) {
         GCMP_FAIL_AT(reader->error, GRADCMP_ERROR_CORRUPT,
                      gcmp_dir_file_path(reader->catalogue->dir, source->file), bytes,
-                     "truncated: \"%.160s\" takes %lld bytes from byte %lld, the file has %llu",
-                     tensor->key, (long long)length, (long long)offset, (unsigned long long)bytes);
+                     "truncated: \"%.160s\" takes %llu bytes from byte %llu, the file has %llu",
+                     tensor->key, (unsigned long long)entry->length_bytes,
+                     (unsigned long long)entry->offset_bytes, (unsigned long long)bytes);
     }
-    source->offset_bytes = (uint64_t)offset;
-    source->length_bytes = (uint64_t)length;
+    source->offset_bytes = entry->offset_bytes;
+    source->length_bytes = entry->length_bytes;
+    source->encoding = entry->encoding;
     source->kind = GRADCMP_SOURCE_ITEM;
     return GRADCMP_OK;
 }
@@ -254,34 +266,68 @@ static enum gradcmp_status add_piece(struct reader *reader, const struct tensor 
     return GRADCMP_OK;
 }
 
-/* Read the box of a chunk and check it against its tensor; *empty tells that it has no elements. */
-static enum gradcmp_status read_chunk(struct reader *reader, const struct tensor *tensor,
-                                      const struct gcmp_node *chunk, uint64_t *box, bool *empty) {
-    uint64_t sizes[GRADCMP_MAX_NDIM];
-    unsigned offset_ndim = 0, size_ndim = 0;
+/* A chunk whose sizes are read: offsets and sizes of GRADCMP_MAX_NDIM at most. */
+struct box {
+    uint64_t offsets[GRADCMP_MAX_NDIM], sizes[GRADCMP_MAX_NDIM];
+    unsigned offset_ndim, size_ndim;
+    uint32_t at; /* byte of the metadata */
+};
+
+static enum gradcmp_status read_chunk_node(struct reader *reader, const struct tensor *tensor,
+                                           const struct gcmp_node *chunk, struct box *box) {
     gcmp_dcp_read_fields(&reader->chunk_fields, chunk);
-    const struct gcmp_node *const *values = reader->chunk_fields.values;
-    if (!gcmp_node_sizes(values[CHUNK_OFFSETS], box, GRADCMP_MAX_NDIM, &offset_ndim)) {
-        return fail_sizes(reader, tensor, chunk, "offsets", values[CHUNK_OFFSETS]);
+    const struct gcmp_node *offsets = reader->chunk_fields.values[GCMP_DCP_CHUNK_OFFSETS];
+    const struct gcmp_node *sizes = reader->chunk_fields.values[GCMP_DCP_CHUNK_SIZES];
+    box->at = chunk->at;
+    if (!gcmp_node_sizes(offsets, box->offsets, GRADCMP_MAX_NDIM, &box->offset_ndim)) {
+        return fail_sizes(reader, tensor, chunk->at, "offsets", offsets);
     }
-    if (!gcmp_node_sizes(values[CHUNK_SIZES], sizes, GRADCMP_MAX_NDIM, &size_ndim)) {
-        return fail_sizes(reader, tensor, chunk, "sizes", values[CHUNK_SIZES]);
+    if (!gcmp_node_sizes(sizes, box->sizes, GRADCMP_MAX_NDIM, &box->size_ndim)) {
+        return fail_sizes(reader, tensor, chunk->at, "sizes", sizes);
     }
-    if (offset_ndim != tensor->ndim || size_ndim != tensor->ndim) {
-        FAIL_TENSOR(reader, tensor, chunk, GRADCMP_ERROR_CORRUPT,
-                    "a chunk of %u offsets and %u sizes in a tensor of %u axes", offset_ndim,
-                    size_ndim, tensor->ndim);
+    return GRADCMP_OK;
+}
+
+static size_t count_chunks(const struct tensor *tensor) {
+    const struct gcmp_dcp_chunk_list *list = tensor->file->index.chunk_lists[tensor->number];
+    return list != NULL ? list->count : gcmp_node_count(tensor->chunks);
+}
+
+/* Read a chunk, from its node or where its sizes were taken from that. */
+static enum gradcmp_status read_chunk(struct reader *reader, const struct tensor *tensor,
+                                      size_t number, struct box *box) {
+    const struct gcmp_dcp_index *index = &tensor->file->index;
+    const struct gcmp_dcp_chunk_list *list = index->chunk_lists[tensor->number];
+    if (list == NULL) {
+        return read_chunk_node(reader, tensor, gcmp_node_item(tensor->chunks, number), box);
+    }
+    const struct gcmp_dcp_chunk *chunk = &index->chunks[list->first + number];
+    memcpy(box->offsets, chunk->offsets, chunk->offset_ndim * sizeof *box->offsets);
+    memcpy(box->sizes, chunk->sizes, chunk->size_ndim * sizeof *box->sizes);
+    box->offset_ndim = chunk->offset_ndim;
+    box->size_ndim = chunk->size_ndim;
+    box->at = chunk->at;
+    return GRADCMP_OK;
+}
+
+/* Check a chunk against its tensor; *empty tells that it has no elements. */
+static enum gradcmp_status check_box(const struct reader *reader, const struct tensor *tensor,
+                                     const struct box *box, bool *empty) {
+    if (box->offset_ndim != tensor->ndim || box->size_ndim != tensor->ndim) {
+        FAIL_TENSOR(reader, tensor, box->at, GRADCMP_ERROR_CORRUPT,
+                    "a chunk of %u offsets and %u sizes in a tensor of %u axes", box->offset_ndim,
+                    box->size_ndim, tensor->ndim);
     }
     *empty = false;
     for (unsigned d = 0; d < tensor->ndim; d++) {
-        if (box[d] > tensor->shape[d] || sizes[d] > tensor->shape[d] - box[d]) {
-            FAIL_TENSOR(reader, tensor, chunk, GRADCMP_ERROR_CORRUPT,
+        if (box->offsets[d] > tensor->shape[d] ||
+            box->sizes[d] > tensor->shape[d] - box->offsets[d]) {
+            FAIL_TENSOR(reader, tensor, box->at, GRADCMP_ERROR_CORRUPT,
                         "a chunk of %llu from %llu on axis %u, which has %llu",
-                        (unsigned long long)sizes[d], (unsigned long long)box[d], d,
+                        (unsigned long long)box->sizes[d], (unsigned long long)box->offsets[d], d,
                         (unsigned long long)tensor->shape[d]);
         }
-        *empty = *empty || sizes[d] == 0;
-        box[tensor->ndim + d] = sizes[d];
+        *empty = *empty || box->sizes[d] == 0;
     }
     return GRADCMP_OK;
 }
@@ -302,29 +348,30 @@ static const uint64_t *keep_extent(const struct reader *reader, const struct ten
  * offset, and one entry of them survives), and one chunk listed twice is the same bytes. `starts`
  * has room for as many as the tensor has entries, and each piece uses up one entry. */
 static enum gradcmp_status add_chunk(struct reader *reader, const struct tensor *tensor,
-                                     const struct gcmp_node *chunk, uint64_t **starts) {
-    uint64_t box[2 * GRADCMP_MAX_NDIM];
+                                     size_t number, uint64_t **starts) {
+    struct box box;
     bool empty = false;
-    GCMP_TRY(read_chunk(reader, tensor, chunk, box, &empty));
+    GCMP_TRY(read_chunk(reader, tensor, number, &box));
+    GCMP_TRY(check_box(reader, tensor, &box, &empty));
     if (empty) {
         return GRADCMP_OK;
     }
     struct gcmp_dcp_entry *entry =
-        gcmp_dcp_index_find(&tensor->file->index, tensor->number, tensor->ndim, box);
+        gcmp_dcp_index_find(&tensor->file->index, tensor->number, tensor->ndim, box.offsets);
     if (entry == NULL) {
-        FAIL_TENSOR(reader, tensor, chunk, GRADCMP_ERROR_CORRUPT,
+        FAIL_TENSOR(reader, tensor, box.at, GRADCMP_ERROR_CORRUPT,
                     "storage_data has no entry for a chunk");
     }
     if (entry->used) {
         return GRADCMP_OK;
     }
     struct gradcmp_source source = {0};
-    GCMP_TRY(read_entry(reader, tensor, entry->info, &source));
-    const uint64_t *extent = keep_extent(reader, tensor, box + tensor->ndim);
+    GCMP_TRY(read_entry(reader, tensor, entry, &source));
+    const uint64_t *extent = keep_extent(reader, tensor, box.sizes);
     if (extent == NULL) {
         GCMP_FAIL_MEMORY(reader->error);
     }
-    memcpy(*starts, box, tensor->ndim * sizeof *box);
+    memcpy(*starts, box.offsets, tensor->ndim * sizeof *box.offsets);
     GCMP_TRY(add_piece(reader, tensor, &source, *starts, extent));
     entry->used = true;
     *starts += tensor->ndim;
@@ -333,9 +380,9 @@ static enum gradcmp_status add_chunk(struct reader *reader, const struct tensor 
 
 static enum gradcmp_status add_chunks(struct reader *reader, const struct tensor *tensor) {
     struct metadata *file = tensor->file;
-    size_t count = gcmp_node_count(tensor->chunks);
+    size_t count = count_chunks(tensor);
     if (count > file->chunks_left) {
-        FAIL_TENSOR(reader, tensor, tensor->node, GRADCMP_ERROR_LIMIT,
+        FAIL_TENSOR(reader, tensor, tensor->node->at, GRADCMP_ERROR_LIMIT,
                     "more chunks than metadata of %llu bytes can hold",
                     (unsigned long long)file->index.bytes);
     }
@@ -347,7 +394,7 @@ static enum gradcmp_status add_chunks(struct reader *reader, const struct tensor
         GCMP_FAIL_MEMORY(reader->error);
     }
     for (size_t i = 0; i < count; i++) {
-        GCMP_TRY(add_chunk(reader, tensor, gcmp_node_item(tensor->chunks, i), &starts));
+        GCMP_TRY(add_chunk(reader, tensor, i, &starts));
     }
     return GRADCMP_OK;
 }
@@ -438,7 +485,7 @@ static enum gradcmp_status find_stored(struct reader *reader, struct tensor *ten
     const struct gradcmp_stored *stored = &reader->catalogue->stored[known];
     if (stored->ndim != tensor->ndim || stored->dtype != tensor->dtype ||
         memcmp(stored->shape, tensor->shape, tensor->ndim * sizeof *tensor->shape) != 0) {
-        FAIL_TENSOR(reader, tensor, tensor->node, GRADCMP_ERROR_CORRUPT,
+        FAIL_TENSOR(reader, tensor, tensor->node->at, GRADCMP_ERROR_CORRUPT,
                     "another rank's metadata gives another size or type");
     }
     tensor->stored = (uint32_t)known;
@@ -448,13 +495,13 @@ static enum gradcmp_status find_stored(struct reader *reader, struct tensor *ten
 /* Byte objects have one item, found without an offset. One without bytes is not needed here. */
 static enum gradcmp_status add_object(struct reader *reader, struct tensor *object) {
     GCMP_TRY(find_stored(reader, object));
-    const struct gcmp_dcp_entry *entry =
+    struct gcmp_dcp_entry *entry =
         gcmp_dcp_index_find(&object->file->index, object->number, 0, object->shape);
     if (entry == NULL) {
         return GRADCMP_OK;
     }
     struct gradcmp_source source = {0};
-    GCMP_TRY(read_entry(reader, object, entry->info, &source));
+    GCMP_TRY(read_entry(reader, object, entry, &source));
     const uint64_t *none = reader->catalogue->stored[object->stored].shape;
     return add_piece(reader, object, &source, none, none);
 }
@@ -468,7 +515,7 @@ static enum gradcmp_status add_pair(struct reader *reader, struct metadata *file
         return add_object(reader, &tensor);
     }
     if (!gcmp_node_is_call(value, GCMP_DCP_METADATA_MODULE, "TensorStorageMetadata")) {
-        FAIL_TENSOR(reader, &tensor, value, GRADCMP_ERROR_CORRUPT,
+        FAIL_TENSOR(reader, &tensor, value->at, GRADCMP_ERROR_CORRUPT,
                     "expected TensorStorageMetadata or BytesStorageMetadata, found %.160s",
                     gcmp_dcp_class_name(value));
     }
@@ -514,8 +561,8 @@ enum gradcmp_status gcmp_dcp_read_metadata(struct gradcmp_catalogue *catalogue, 
         .catalogue = catalogue,
         .file_count = count,
         .error = error,
-        .chunk_fields.names = {"offsets", "sizes"},
-        .info_fields.names = {"relative_path", "offset", "length", "transform_descriptors"},
+        .chunk_fields = GCMP_DCP_CHUNK_FIELDS,
+        .info_fields = GCMP_DCP_INFO_FIELDS,
     };
     enum gradcmp_status status = GRADCMP_OK;
     reader.files = calloc(count, sizeof *reader.files);

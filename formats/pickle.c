@@ -93,6 +93,7 @@ static enum gradcmp_status op_mark(struct gcmp_pickle_vm *vm) {
         !gcmp_pickle_grow(vm, &vm->marks, &vm->mark_capacity, 0, sizeof *vm->marks)) {
         return gcmp_pickle_fail_memory(vm);
     }
+    gcmp_pickle_open_batch(vm);
     vm->marks[vm->mark_count++] = vm->stack_count;
     return GRADCMP_OK;
 }
@@ -106,6 +107,9 @@ static enum gradcmp_status op_dup(struct gcmp_pickle_vm *vm) {
 /* POP: where the topmost thing is a mark, that goes (as in CPython). */
 static enum gradcmp_status op_pop(struct gcmp_pickle_vm *vm) {
     if (vm->mark_count > 0 && vm->marks[vm->mark_count - 1] == vm->stack_count) {
+        if (gcmp_pickle_is_batch_mark(vm)) {
+            return gcmp_pickle_give_up(vm);
+        }
         vm->mark_count--;
         return GRADCMP_OK;
     }
@@ -223,6 +227,7 @@ static enum gradcmp_status find_target(struct gcmp_pickle_vm *vm, enum gcmp_node
                                        struct gcmp_node **out) {
     struct gcmp_node *top;
     GCMP_TRY(gcmp_pickle_top(vm, &top));
+    GCMP_TRY(gcmp_pickle_check_target(vm, top));
     if (top->kind == GCMP_NODE_CALL && kind != GCMP_NODE_SET && !gcmp_pickle_is_constant(vm, top)) {
         if (top->as.call.contents == NULL) {
             top->as.call.contents = gcmp_pickle_new(vm, kind);
@@ -244,6 +249,11 @@ static enum gradcmp_status find_target(struct gcmp_pickle_vm *vm, enum gcmp_node
 static enum gradcmp_status add_items(struct gcmp_pickle_vm *vm, enum gcmp_node_kind kind,
                                      struct gcmp_node *const *items, size_t count) {
     struct gcmp_node *target = NULL;
+    bool taken = false;
+    GCMP_TRY(gcmp_pickle_take_items(vm, kind, items, count, &taken));
+    if (taken) {
+        return GRADCMP_OK;
+    }
     GCMP_TRY(find_target(vm, kind, &target));
     return kind == GCMP_NODE_DICT ? gcmp_pickle_set(vm, target, items, count)
                                   : gcmp_pickle_append(vm, target, items, count);
@@ -252,6 +262,9 @@ static enum gradcmp_status add_items(struct gcmp_pickle_vm *vm, enum gcmp_node_k
 static enum gradcmp_status add_marked(struct gcmp_pickle_vm *vm, enum gcmp_node_kind kind) {
     struct gcmp_node **items;
     size_t count;
+    if (gcmp_pickle_is_batch_mark(vm)) {
+        return gcmp_pickle_close_batch(vm, kind);
+    }
     GCMP_TRY(gcmp_pickle_pop_mark(vm, &items, &count));
     return add_items(vm, kind, items, count);
 }
@@ -418,16 +431,26 @@ static void free_vm(struct gcmp_pickle_vm *vm) {
     free(vm->memo);
     free(vm->recent);
     gcmp_map_free(&vm->memo_sparse);
+    gcmp_arena_free(&vm->batch.arena);
 }
 
 enum gradcmp_status gcmp_pickle_load(struct gcmp_cursor *cursor, struct gcmp_arena *arena,
                                      const char *path, struct gcmp_node **root,
                                      struct gradcmp_error *error) {
+    return gcmp_pickle_load_digested(cursor, arena, path, NULL, root, error);
+}
+
+enum gradcmp_status gcmp_pickle_load_digested(struct gcmp_cursor *cursor, struct gcmp_arena *arena,
+                                              const char *path,
+                                              const struct gcmp_pickle_digest *digest,
+                                              struct gcmp_node **root,
+                                              struct gradcmp_error *error) {
     struct gcmp_pickle_vm vm = {.in = *cursor,
                                 .start_bytes = cursor->at_bytes,
                                 .end_bytes = cursor->length_bytes,
                                 .op_at_bytes = cursor->at_bytes,
                                 .arena = arena,
+                                .batch.digest = digest,
                                 .path = path,
                                 .error = error};
     vm.memory_left_bytes = budget(gcmp_cursor_left(cursor), GCMP_PICKLE_MEMORY_PER_BYTE);

@@ -59,7 +59,7 @@ struct gcmp_node {
         struct {
             struct gcmp_node **items;
             size_t count;         /* nodes: a DICT of n pairs has 2 n */
-            uint32_t room, index; /* private to the interpreter; a TUPLE lacks them */
+            uint32_t room, index; /* private to pickle*.c; a TUPLE lacks them */
         } list;                   /* TUPLE, LIST, DICT, SET */
         struct {
             struct gcmp_node *callee, *args, *state; /* args and state may be NULL */
@@ -77,6 +77,33 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_load(struct gcmp_cursor *cursor
                                                       struct gcmp_arena *arena, const char *path,
                                                       struct gcmp_node **root,
                                                       struct gradcmp_error *error);
+
+/* Most of a large pickle may be one container of a million small objects, of which few numbers are
+ * needed. A digest is shown the items of such containers when they are added, in batches, and keeps
+ * what it wants of them; the containers stay empty, and the nodes of each batch are recycled. */
+enum { GCMP_PICKLE_DIGEST_KEYS = 2 };
+struct gcmp_pickle_digest {
+    struct {
+        const char *key;          /* containers that are the value of this key, in whatever dict, */
+        enum gcmp_node_kind kind; /* and a LIST or a DICT */
+    } of[GCMP_PICKLE_DIGEST_KEYS];
+    /* Take the items (of a DICT: key, value, key, value ...) that are added to a container of
+     * of[which]. Nodes that hold text (TEXT, BYTES, BIGINT, GLOBAL) and `container` last as long as
+     * the arena; all others are gone after the call. False ends the run. */
+    bool (*take)(void *user, unsigned which, const struct gcmp_node *container,
+                 struct gcmp_node *const *items, size_t count);
+    void *user;
+};
+
+/* gcmp_pickle_load with a digest. It fails besides, with any code, where the digest takes
+ * something not, and where the pickle refers to, or changes, what was recycled: whoever calls it
+ * loads without a digest then, so that neither result nor message depends on it. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_pickle_load_digested(struct gcmp_cursor *cursor, struct gcmp_arena *arena, const char *path,
+                          const struct gcmp_pickle_digest *digest, struct gcmp_node **root,
+                          struct gradcmp_error *error);
+/* True for a container whose items the digest took. */
+bool gcmp_node_is_digested(const struct gcmp_node *node);
 
 /* Look into nodes; all accept NULL and nodes of any kind, and then say "not there". */
 

@@ -141,6 +141,7 @@ enum gradcmp_status gcmp_pickle_op_build(struct gcmp_pickle_vm *vm) {
     struct gcmp_node *state, *target;
     GCMP_TRY(gcmp_pickle_pop(vm, &state));
     GCMP_TRY(gcmp_pickle_top(vm, &target));
+    GCMP_TRY(gcmp_pickle_check_target(vm, target));
     if (target->kind != GCMP_NODE_CALL || gcmp_pickle_is_constant(vm, target)) {
         return gcmp_pickle_fail(
             vm, GRADCMP_ERROR_CORRUPT, "expected an object to give a state to, found %s",

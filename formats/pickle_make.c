@@ -34,17 +34,31 @@ static size_t node_bytes(enum gcmp_node_kind kind) {
     }
 }
 
-/* Allocate a node with `extra_bytes` behind it. */
-static struct gcmp_node *new_node(struct gcmp_pickle_vm *vm, enum gcmp_node_kind kind,
-                                  size_t extra_bytes) {
-    size_t total;
-    struct gcmp_node *node =
-        gcmp_add_size(node_bytes(kind), extra_bytes, &total) ? gcmp_pickle_alloc(vm, total) : NULL;
+static struct gcmp_node *set_head(const struct gcmp_pickle_vm *vm, struct gcmp_node *node,
+                                  enum gcmp_node_kind kind) {
     if (node != NULL) {
         node->kind = kind;
         node->at = vm->op_at_bytes < UINT32_MAX ? (uint32_t)vm->op_at_bytes : UINT32_MAX;
     }
     return node;
+}
+
+/* Allocate a node with `extra_bytes` behind it. */
+static struct gcmp_node *new_node(struct gcmp_pickle_vm *vm, enum gcmp_node_kind kind,
+                                  size_t extra_bytes) {
+    size_t total;
+    if (!gcmp_add_size(node_bytes(kind), extra_bytes, &total)) {
+        return NULL;
+    }
+    return set_head(vm,
+                    gcmp_pickle_is_kept(kind) ? gcmp_pickle_alloc(vm, total)
+                                              : gcmp_pickle_alloc_brief(vm, total),
+                    kind);
+}
+
+/* A node that the interpreter itself holds until its end. */
+static struct gcmp_node *new_lasting(struct gcmp_pickle_vm *vm, enum gcmp_node_kind kind) {
+    return set_head(vm, gcmp_pickle_alloc(vm, node_bytes(kind)), kind);
 }
 
 struct gcmp_node *gcmp_pickle_new(struct gcmp_pickle_vm *vm, enum gcmp_node_kind kind) {
@@ -72,8 +86,7 @@ struct gcmp_node *gcmp_pickle_new_text(struct gcmp_pickle_vm *vm, enum gcmp_node
  * with a slot for RECENT_BYTES of input. It is small enough to stay in the processor's cache, and a
  * node is only looked at where the whole hash agrees: what is not shared costs a few instructions.
  * Tuples are the same when they hold the same nodes. Whoever makes hashes collide loses the saving
- * only.
- */
+ * only. What goes with a batch is not kept here. */
 enum { RECENT_BYTES = 128, RECENT_MAX = 1 << 14 };
 
 struct gcmp_pickle_recent {
@@ -115,8 +128,7 @@ static struct gcmp_node *keep_recent(struct gcmp_pickle_recent *slot, uint64_t h
     return node;
 }
 
-static struct gcmp_node *new_int(struct gcmp_pickle_vm *vm, int64_t value) {
-    struct gcmp_node *node = gcmp_pickle_new(vm, GCMP_NODE_INT);
+static struct gcmp_node *set_int(struct gcmp_node *node, int64_t value) {
     if (node != NULL) {
         node->as.integer = value;
     }
@@ -126,9 +138,12 @@ static struct gcmp_node *new_int(struct gcmp_pickle_vm *vm, int64_t value) {
 struct gcmp_node *gcmp_pickle_new_int(struct gcmp_pickle_vm *vm, int64_t value) {
     if (value >= 0 && value < GCMP_PICKLE_SMALL_INTS) {
         if (vm->small_ints[value] == NULL) {
-            vm->small_ints[value] = new_int(vm, value);
+            vm->small_ints[value] = set_int(new_lasting(vm, GCMP_NODE_INT), value);
         }
         return vm->small_ints[value];
+    }
+    if (vm->batch.open) {
+        return set_int(gcmp_pickle_new(vm, GCMP_NODE_INT), value);
     }
     uint64_t hash = mix(GCMP_NODE_INT, (uint64_t)value);
     struct gcmp_pickle_recent *slot = find_recent(vm, hash);
@@ -136,7 +151,7 @@ struct gcmp_node *gcmp_pickle_new_int(struct gcmp_pickle_vm *vm, int64_t value) 
     if (known != NULL && known->as.integer == value) {
         return known;
     }
-    return keep_recent(slot, hash, new_int(vm, value));
+    return keep_recent(slot, hash, set_int(gcmp_pickle_new(vm, GCMP_NODE_INT), value));
 }
 
 static struct gcmp_node *new_tuple(struct gcmp_pickle_vm *vm, struct gcmp_node *const *items,
@@ -145,7 +160,7 @@ static struct gcmp_node *new_tuple(struct gcmp_pickle_vm *vm, struct gcmp_node *
     struct gcmp_node *node = gcmp_mul_size(count, sizeof(struct gcmp_node *), &items_bytes)
                                  ? new_node(vm, GCMP_NODE_TUPLE, items_bytes)
                                  : NULL;
-    if (node != NULL && count > 0) {
+    if (node != NULL) {
         node->as.list.items = (void *)((char *)node + node_bytes(GCMP_NODE_TUPLE));
         memcpy(node->as.list.items, items, items_bytes);
         node->as.list.count = count;
@@ -157,9 +172,12 @@ struct gcmp_node *gcmp_pickle_new_tuple(struct gcmp_pickle_vm *vm, struct gcmp_n
                                         size_t count) {
     if (count == 0) {
         if (vm->empty_tuple == NULL) {
-            vm->empty_tuple = new_tuple(vm, NULL, 0);
+            vm->empty_tuple = new_lasting(vm, GCMP_NODE_TUPLE);
         }
         return vm->empty_tuple;
+    }
+    if (vm->batch.open) {
+        return new_tuple(vm, items, count);
     }
     uint64_t hash = GCMP_NODE_TUPLE;
     for (size_t i = 0; i < count; i++) {
@@ -189,7 +207,8 @@ bool gcmp_pickle_is_constant(struct gcmp_pickle_vm *vm, const struct gcmp_node *
 struct gcmp_node *gcmp_pickle_new_call(struct gcmp_pickle_vm *vm, struct gcmp_node *callee,
                                        struct gcmp_node *args) {
     uint64_t hash = mix(mix(GCMP_NODE_CALL, callee->at), args->at);
-    struct gcmp_pickle_recent *slot = makes_size(vm, callee) ? find_recent(vm, hash) : NULL;
+    bool shared = !vm->batch.open && makes_size(vm, callee);
+    struct gcmp_pickle_recent *slot = shared ? find_recent(vm, hash) : NULL;
     struct gcmp_node *known = recall(slot, hash, GCMP_NODE_CALL);
     if (known != NULL && known->as.call.callee == callee && known->as.call.args == args) {
         return known;
@@ -216,7 +235,7 @@ static enum gradcmp_status reserve(struct gcmp_pickle_vm *vm, struct gcmp_node *
     size_t room = count == 0 ? need : 2 * (size_t)node->as.list.room;
     room = room < need ? need : room;
     struct gcmp_node **items = gcmp_mul_size(room, sizeof(struct gcmp_node *), &bytes)
-                                   ? gcmp_pickle_alloc(vm, bytes)
+                                   ? gcmp_pickle_alloc_brief(vm, bytes)
                                    : NULL;
     if (items == NULL) {
         return gcmp_pickle_fail_memory(vm);

@@ -66,6 +66,13 @@ void *gcmp_pickle_alloc(struct gcmp_pickle_vm *vm, size_t bytes) {
     return memory;
 }
 
+void *gcmp_pickle_alloc_brief(struct gcmp_pickle_vm *vm, size_t bytes) {
+    if (!vm->batch.open) {
+        return gcmp_pickle_alloc(vm, bytes);
+    }
+    return charge_memory(vm, bytes) ? gcmp_arena_alloc(&vm->batch.arena, 1, bytes) : NULL;
+}
+
 bool gcmp_pickle_grow(struct gcmp_pickle_vm *vm, void *array, size_t *capacity, size_t need,
                       size_t item_bytes) {
     size_t target = *capacity < 16 ? 16 : 2 * *capacity, bytes;
@@ -160,6 +167,9 @@ enum gradcmp_status gcmp_pickle_pop_mark(struct gcmp_pickle_vm *vm, struct gcmp_
     if (vm->mark_count == 0) {
         return gcmp_pickle_fail(vm, GRADCMP_ERROR_CORRUPT, "expected a mark, found none");
     }
+    if (gcmp_pickle_is_batch_mark(vm)) {
+        return gcmp_pickle_give_up(vm);
+    }
     size_t height = vm->marks[--vm->mark_count];
     *items = vm->stack + height;
     *count = vm->stack_count - height;
@@ -206,6 +216,10 @@ static enum gradcmp_status put_sparse(struct gcmp_pickle_vm *vm, uint64_t index,
 
 enum gradcmp_status gcmp_pickle_memo_put(struct gcmp_pickle_vm *vm, uint64_t index,
                                          struct gcmp_node *node) {
+    bool next = index == vm->memo_end && memo_is_dense(vm, index);
+    if (vm->batch.open && !next) {
+        return gcmp_pickle_give_up(vm); /* forget_memo would not find it */
+    }
     struct gcmp_node **held = find_memo(vm, index);
     if (held != NULL) {
         *held = node;
@@ -238,6 +252,18 @@ enum gradcmp_status gcmp_pickle_memo_get(struct gcmp_pickle_vm *vm, uint64_t ind
                                 "memo entry %llu was never set; %zu entries were",
                                 (unsigned long long)index, vm->memo_count);
     }
+    if (*held == &vm->batch.forgotten) {
+        return gcmp_pickle_give_up(vm);
+    }
     *out = *held;
     return GRADCMP_OK;
+}
+
+/* Also what was older and only memoised again: that is seldom, and costs a run without batches. */
+void gcmp_pickle_forget_memo(struct gcmp_pickle_vm *vm, size_t first) {
+    for (size_t i = first; i < vm->memo_end; i++) {
+        if (!gcmp_pickle_is_kept(vm->memo[i]->kind)) {
+            vm->memo[i] = &vm->batch.forgotten;
+        }
+    }
 }

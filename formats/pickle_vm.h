@@ -26,6 +26,23 @@ struct gcmp_pickle_index {
 
 struct gcmp_pickle_recent;
 
+/* Items of a container that a digest takes, from their MARK until they are added. What is made
+ * meanwhile, but for texts, goes into an arena of its own and is recycled when they were taken:
+ * nothing else may hold it then. So no older object may be changed while a batch is open, and the
+ * memo forgets the batch. What cannot be done so ends the run (gcmp_pickle_give_up). */
+struct gcmp_pickle_batch {
+    const struct gcmp_pickle_digest *digest; /* NULL: there are no batches */
+    bool open;
+    unsigned which;        /* of the digest's keys */
+    size_t mark, start_at; /* number of its MARK; where that is in the input */
+    size_t memo_first;
+    struct gcmp_arena arena;
+    struct gcmp_node forgotten; /* what the memo holds in the place of recycled nodes */
+};
+
+/* list.index of a container whose items were taken. */
+#define GCMP_PICKLE_DIGESTED UINT32_MAX
+
 enum {
     GCMP_PICKLE_SMALL_INTS = 256,        /* 0..255 are made once and shared */
     GCMP_PICKLE_MEMORY_PER_BYTE = 128,   /* bytes allocated for a byte of input, see pickle_vm.c */
@@ -51,6 +68,7 @@ struct gcmp_pickle_vm {
     struct gcmp_node **memo; /* by index, where indices are dense; NULL: not set */
     size_t memo_capacity, memo_end, memo_count; /* up to memo_end items are initialised */
     struct gcmp_map memo_sparse;                /* index -> struct sparse_entry, for the others */
+    struct gcmp_pickle_batch batch;
 
     struct gcmp_pickle_index *indexes; /* of dicts: node's list.index - 1 */
     size_t index_count, index_capacity;
@@ -84,6 +102,8 @@ static inline enum gradcmp_status gcmp_pickle_fail_memory(struct gcmp_pickle_vm 
 
 /* Zeroed memory in the arena, aligned to 8 bytes; NULL: gcmp_pickle_fail_memory. */
 void *gcmp_pickle_alloc(struct gcmp_pickle_vm *vm, size_t bytes);
+/* The same for what goes with the open batch, if there is one. */
+void *gcmp_pickle_alloc_brief(struct gcmp_pickle_vm *vm, size_t bytes);
 /* Grow a malloced array to hold `need` items, new ones undefined; old and new count against the
  * budget. */
 GRADCMP_MUST_USE bool gcmp_pickle_grow(struct gcmp_pickle_vm *vm, void *array, size_t *capacity,
@@ -153,6 +173,37 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_memo_put(struct gcmp_pickle_vm 
                                                           struct gcmp_node *node);
 GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_memo_get(struct gcmp_pickle_vm *vm, uint64_t index,
                                                           struct gcmp_node **out);
+
+/* Batches, in pickle_batch.c. */
+
+/* Open a batch at a MARK where the container beneath it is one that the digest wants. */
+void gcmp_pickle_open_batch(struct gcmp_pickle_vm *vm);
+/* True where the topmost mark is that of the open batch. */
+static inline bool gcmp_pickle_is_batch_mark(const struct gcmp_pickle_vm *vm) {
+    return vm->batch.open && vm->mark_count == vm->batch.mark + 1;
+}
+/* Have the open batch taken, whose mark is the topmost, by an opcode that adds to that kind. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_close_batch(struct gcmp_pickle_vm *vm,
+                                                             enum gcmp_node_kind kind);
+/* Have items taken that go into the container on top without a batch; *taken tells whether the
+ * digest wants them. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_take_items(struct gcmp_pickle_vm *vm,
+                                                            enum gcmp_node_kind kind,
+                                                            struct gcmp_node *const *items,
+                                                            size_t count, bool *taken);
+/* Fail where `target`, a container or an object, must not be changed: it lives on after the open
+ * batch, or its items were taken. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_check_target(struct gcmp_pickle_vm *vm,
+                                                              const struct gcmp_node *target);
+/* Fail since this pickle cannot be read with a digest. */
+enum gradcmp_status gcmp_pickle_give_up(struct gcmp_pickle_vm *vm);
+/* Let the memo forget what is no text from index `first` on. */
+void gcmp_pickle_forget_memo(struct gcmp_pickle_vm *vm, size_t first);
+/* True for nodes that hold text: they never go with a batch. */
+static inline bool gcmp_pickle_is_kept(enum gcmp_node_kind kind) {
+    return kind == GCMP_NODE_TEXT || kind == GCMP_NODE_BYTES || kind == GCMP_NODE_BIGINT ||
+           kind == GCMP_NODE_GLOBAL;
+}
 
 /* Make the cache of what never changes, for inputs that are large enough; without memory there is
  * none. */

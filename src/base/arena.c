@@ -116,13 +116,32 @@ char *gcmp_arena_format(struct gcmp_arena *arena, const char *format, ...) {
     return text;
 }
 
-void gcmp_arena_free(struct gcmp_arena *arena) {
-    struct gcmp_arena_chunk *chunk = arena->chunks;
+static void free_chunks(struct gcmp_arena_chunk *chunk) {
     while (chunk != NULL) {
         struct gcmp_arena_chunk *next = chunk->next;
         free(chunk);
         chunk = next;
     }
+}
+
+/* The newest chunk is the largest, or close to it. */
+void gcmp_arena_recycle(struct gcmp_arena *arena) {
+#ifdef GCMP_ARENA_MALLOC
+    gcmp_arena_free(arena); /* so that memory checkers see who still looks */
+#else
+    struct gcmp_arena_chunk *chunk = arena->chunks;
+    if (chunk != NULL) {
+        free_chunks(chunk->next);
+        chunk->next = NULL;
+        memset(chunk->bytes, 0, chunk->used_bytes);
+        chunk->used_bytes = 0;
+    }
+    arena->used_bytes = 0;
+#endif
+}
+
+void gcmp_arena_free(struct gcmp_arena *arena) {
+    free_chunks(arena->chunks);
     arena->chunks = NULL;
     arena->used_bytes = 0;
 }

@@ -31,6 +31,9 @@ char *gcmp_arena_dup(struct gcmp_arena *arena, const char *text);
 char *gcmp_arena_format(struct gcmp_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Forget all allocations, as gcmp_arena_free does, but keep memory for those that follow. */
+void gcmp_arena_recycle(struct gcmp_arena *arena);
+
 void gcmp_arena_free(struct gcmp_arena *arena);
 
 #endif

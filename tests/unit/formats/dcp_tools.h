@@ -209,6 +209,17 @@ static inline void w_storage(struct dcp_writer *writer) {
     w_raw(writer, "}(");
 }
 
+static inline void w_info(struct dcp_writer *writer, const char *path) {
+    w_object(writer, "torch.distributed.checkpoint.filesystem", "_StorageInfo");
+    w_text(writer, "relative_path");
+    w_text(writer, path);
+    w_text(writer, "offset");
+    w_int(writer, 0);
+    w_text(writer, "length");
+    w_int(writer, 100);
+    w_end(writer);
+}
+
 static inline void w_entry(struct dcp_writer *writer, const char *key, unsigned ndim,
                            const long long *offsets, const char *path) {
     w_object(writer, W_METADATA, "MetadataIndex");
@@ -219,14 +230,7 @@ static inline void w_entry(struct dcp_writer *writer, const char *key, unsigned 
     w_text(writer, "index");
     w_raw(writer, "N");
     w_end(writer);
-    w_object(writer, "torch.distributed.checkpoint.filesystem", "_StorageInfo");
-    w_text(writer, "relative_path");
-    w_text(writer, path);
-    w_text(writer, "offset");
-    w_int(writer, 0);
-    w_text(writer, "length");
-    w_int(writer, 100);
-    w_end(writer);
+    w_info(writer, path);
 }
 
 /* The end of the metadata: storage_data's pairs are over. Writes `.metadata` and a shard "shard" of
