@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/pages.h"
 #include "formats/dcp_item.h"
 
 enum { LEAST_BYTES = 16 };
@@ -38,6 +39,7 @@ static bool grow(struct digest *digest, void *array, size_t count, size_t *capac
         digest->no_memory = true;
         return false;
     }
+    gcmp_ask_for_huge_pages(moved, bytes);
     memcpy(array, &moved, sizeof moved);
     *capacity = bigger;
     return true;

@@ -418,11 +418,78 @@ static enum gradcmp_status find_dicts(struct gcmp_dcp_index *index, const struct
     return GRADCMP_OK;
 }
 
+/* Values that are looked at, and how many nodes may wait in one. */
+enum { MAX_VALUE_NODES = 4096, MAX_WAITING = 256 };
+
+/* Where nodes below the one that is looked at wait. */
+struct waiting {
+    const struct gcmp_node *nodes[MAX_WAITING];
+    size_t count;
+};
+
+/* Have the nodes that one holds wait; false where there are too many. */
+static bool add_below(struct waiting *waiting, const struct gcmp_node *node) {
+    if (node->kind == GCMP_NODE_CALL || node->kind == GCMP_NODE_PERSID) {
+        const struct gcmp_node *const held[] = {node->as.call.callee, node->as.call.args,
+                                                node->as.call.state, node->as.call.contents};
+        for (size_t i = 0; i < 4 && waiting->count < MAX_WAITING; i++) {
+            if (held[i] != NULL) {
+                waiting->nodes[waiting->count++] = held[i];
+            }
+        }
+        return waiting->count < MAX_WAITING;
+    }
+    bool holds = node->kind == GCMP_NODE_TUPLE || node->kind == GCMP_NODE_LIST ||
+                 node->kind == GCMP_NODE_DICT || node->kind == GCMP_NODE_SET;
+    size_t count = holds ? node->as.list.count : 0;
+    if (count > MAX_WAITING - waiting->count) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        waiting->nodes[waiting->count++] = node->as.list.items[i];
+    }
+    return true;
+}
+
+/* True where a value is small and nothing in it was recycled. */
+static bool is_intact(const struct gcmp_node *value) {
+    struct waiting waiting = {{value}, 1};
+    for (int seen = 0; waiting.count > 0; seen++) {
+        const struct gcmp_node *node = waiting.nodes[--waiting.count];
+        if (node->kind == GCMP_NODE_RECYCLED || seen == MAX_VALUE_NODES ||
+            !add_below(&waiting, node)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The same for all values of a dict that is used, or not there. */
+static bool values_are_intact(const struct gcmp_node *dict) {
+    const struct gcmp_node *key, *value;
+    if (dict == NULL || dict->kind == GCMP_NODE_NONE) {
+        return true;
+    }
+    bool intact = dict->kind == GCMP_NODE_DICT && !gcmp_node_is_digested(dict);
+    for (size_t i = 0; intact && i < gcmp_node_count(dict); i++) {
+        intact = gcmp_node_pair(dict, i, &key, &value) && is_intact(value);
+    }
+    return intact;
+}
+
 /* False where the pairs of the two dicts, or the chunks, were taken only in part. */
 static bool is_whole(const struct gcmp_dcp_index *index, const struct gcmp_node *storage) {
     bool storage_taken =
         gcmp_node_is_digested(storage) ? index->storage == storage : index->storage == NULL;
     return storage_taken && match_lists(index);
+}
+
+/* True where all that is used of metadata was read with a digest as it would have been without. */
+static bool is_read_well(const struct gcmp_dcp_index *index, const struct gcmp_node *root,
+                         const struct gcmp_node *storage) {
+    return is_whole(index, storage) && values_are_intact(index->tensors) &&
+           values_are_intact(gcmp_dcp_attribute(root, "planner_data")) &&
+           values_are_intact(gcmp_dcp_attribute(root, "mcore_data"));
 }
 
 static enum gradcmp_status load(struct gcmp_dir *dir, const char *name, bool digest,
@@ -438,7 +505,7 @@ static enum gradcmp_status load(struct gcmp_dir *dir, const char *name, bool dig
     GCMP_TRY(check_class(out, root, error));
     GCMP_TRY(find_dicts(out, root, &storage, error));
     GCMP_TRY(index_tensors(out, error));
-    if (!is_whole(out, storage)) {
+    if (digest && !is_read_well(out, root, storage)) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, out->path, GRADCMP_NO_OFFSET,
                      "not to be read in batches"); /* seen by gcmp_dcp_index_load alone */
     }
@@ -453,8 +520,13 @@ static enum gradcmp_status load(struct gcmp_dir *dir, const char *name, bool dig
 /* What is wrong with a file is for the plain reading to say. */
 enum gradcmp_status gcmp_dcp_index_load(struct gcmp_dir *dir, const char *name,
                                         struct gcmp_dcp_index *out, struct gradcmp_error *error) {
-    enum gradcmp_status status = load(dir, name, true, out, error);
-    if (status != GRADCMP_OK && status != GRADCMP_ERROR_MEMORY && status != GRADCMP_ERROR_IO) {
+    struct gradcmp_error attempt = {0};
+    enum gradcmp_status status = load(dir, name, true, out, &attempt);
+    if (status == GRADCMP_ERROR_MEMORY || status == GRADCMP_ERROR_IO) {
+        if (error != NULL) {
+            *error = attempt;
+        }
+    } else if (status != GRADCMP_OK) {
         gcmp_dcp_index_free(out);
         status = load(dir, name, false, out, error);
     }

@@ -136,23 +136,29 @@ static enum gradcmp_status take_text_index(struct gcmp_pickle_vm *vm, uint64_t *
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status take_index(struct gcmp_pickle_vm *vm, uint64_t *index) {
-    return vm->op->width == 0 ? take_text_index(vm, index)
-                              : gcmp_pickle_take_number(vm, vm->op->width, index);
+static enum gradcmp_status push_from_memo(struct gcmp_pickle_vm *vm, uint64_t index) {
+    struct gcmp_node *node;
+    GCMP_TRY(gcmp_pickle_memo_get(vm, index, &node));
+    return gcmp_pickle_push(vm, node);
 }
 
 static enum gradcmp_status op_get(struct gcmp_pickle_vm *vm) {
     uint64_t index;
-    struct gcmp_node *node;
-    GCMP_TRY(take_index(vm, &index));
-    GCMP_TRY(gcmp_pickle_memo_get(vm, index, &node));
-    return gcmp_pickle_push(vm, node);
+    GCMP_TRY(take_text_index(vm, &index));
+    return push_from_memo(vm, index);
+}
+
+static enum gradcmp_status op_binget(struct gcmp_pickle_vm *vm) {
+    uint64_t index;
+    GCMP_TRY(gcmp_pickle_take_number(vm, vm->op->width, &index));
+    return push_from_memo(vm, index);
 }
 
 static enum gradcmp_status op_put(struct gcmp_pickle_vm *vm) {
     uint64_t index;
     struct gcmp_node *top;
-    GCMP_TRY(take_index(vm, &index));
+    GCMP_TRY(vm->op->width == 0 ? take_text_index(vm, &index)
+                                : gcmp_pickle_take_number(vm, vm->op->width, &index));
     GCMP_TRY(gcmp_pickle_top(vm, &top));
     return gcmp_pickle_memo_put(vm, index, top);
 }
@@ -326,9 +332,9 @@ static const struct gcmp_pickle_opcode opcodes[256] = {
     ['d'] = {"DICT", op_dict, 0},
     ['e'] = {"APPENDS", op_appends, 0},
     ['g'] = {"GET", op_get, 0},
-    ['h'] = {"BINGET", op_get, 1},
+    ['h'] = {"BINGET", op_binget, 1},
     ['i'] = {"INST", gcmp_pickle_op_inst, 0},
-    ['j'] = {"LONG_BINGET", op_get, 4},
+    ['j'] = {"LONG_BINGET", op_binget, 4},
     ['l'] = {"LIST", op_list, 0},
     ['o'] = {"OBJ", gcmp_pickle_op_obj, 0},
     ['p'] = {"PUT", op_put, 0},
@@ -391,7 +397,8 @@ static enum gradcmp_status make_constants(struct gcmp_pickle_vm *vm) {
     vm->none = gcmp_pickle_new(vm, GCMP_NODE_NONE);
     vm->yes = gcmp_pickle_new(vm, GCMP_NODE_BOOL);
     vm->no = gcmp_pickle_new(vm, GCMP_NODE_BOOL);
-    if (vm->none == NULL || vm->yes == NULL || vm->no == NULL ||
+    vm->recycled = gcmp_pickle_new(vm, GCMP_NODE_RECYCLED);
+    if (vm->recycled == NULL || vm->none == NULL || vm->yes == NULL || vm->no == NULL ||
         !gcmp_pickle_grow(vm, &vm->stack, &vm->stack_capacity, 0, sizeof(struct gcmp_node *))) {
         return gcmp_pickle_fail_memory(vm);
     }

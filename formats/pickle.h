@@ -40,7 +40,8 @@ enum gcmp_node_kind {
                          arguments of NEWOBJ_EX, where there are any, as a DICT at its end); state
                          from the last BUILD; items from APPENDS/SETITEMS on it (OrderedDict,
                          defaultdict, ...), as in DICT or LIST */
-    GCMP_NODE_PERSID  /* persistent id; callee is its value */
+    GCMP_NODE_PERSID, /* persistent id; callee is its value */
+    GCMP_NODE_RECYCLED /* what a digest took and is referred to again; only with a digest */
 };
 
 /* A node is allocated only as large as its kind needs: never copy one by value. */
@@ -80,7 +81,8 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_load(struct gcmp_cursor *cursor
 
 /* Most of a large pickle may be one container of a million small objects, of which few numbers are
  * needed. A digest is shown the items of such containers when they are added, in batches, and keeps
- * what it wants of them; the containers stay empty, and the nodes of each batch are recycled. */
+ * what it wants of them; the containers stay empty, and the nodes of each batch are recycled: where
+ * the pickle refers to them again, there is a RECYCLED node. */
 enum { GCMP_PICKLE_DIGEST_KEYS = 2 };
 struct gcmp_pickle_digest {
     struct {
@@ -96,8 +98,9 @@ struct gcmp_pickle_digest {
 };
 
 /* gcmp_pickle_load with a digest. It fails besides, with any code, where the digest takes
- * something not, and where the pickle refers to, or changes, what was recycled: whoever calls it
- * loads without a digest then, so that neither result nor message depends on it. */
+ * something not, and where batches cannot be kept apart from the rest. Whoever calls it loads
+ * without a digest then, and where a RECYCLED node is among what it needs, so that neither result
+ * nor message depends on the digest. */
 GRADCMP_MUST_USE enum gradcmp_status
 gcmp_pickle_load_digested(struct gcmp_cursor *cursor, struct gcmp_arena *arena, const char *path,
                           const struct gcmp_pickle_digest *digest, struct gcmp_node **root,

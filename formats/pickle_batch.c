@@ -69,6 +69,7 @@ enum gradcmp_status gcmp_pickle_close_batch(struct gcmp_pickle_vm *vm, enum gcmp
     vm->stack_count = height;
     gcmp_pickle_forget_memo(vm, batch->memo_first);
     gcmp_arena_recycle(&batch->arena);
+    batch->pool = (struct gcmp_pickle_pool){NULL, 0};
     batch->open = false;
     return GRADCMP_OK;
 }

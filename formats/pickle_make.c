@@ -399,6 +399,9 @@ static enum gradcmp_status set_pair(struct gcmp_pickle_vm *vm, struct gcmp_node 
                                     struct gcmp_node *key, struct gcmp_node *value) {
     size_t pairs = dict->as.list.count / 2, pair = pairs;
     bool comparable = is_text(key) || is_integer(key);
+    if (key->kind == GCMP_NODE_RECYCLED) {
+        return gcmp_pickle_give_up(vm); /* it may be equal to another, or no key at all */
+    }
     if (key->kind == GCMP_NODE_LIST || key->kind == GCMP_NODE_DICT) {
         return gcmp_pickle_fail(vm, GRADCMP_ERROR_CORRUPT, "%s as a key of a dict",
                                 gcmp_node_kind_name(key));

@@ -6,13 +6,21 @@
 
 const char *gcmp_node_kind_name(const struct gcmp_node *node) {
     static const char *const names[] = {
-        [GCMP_NODE_NONE] = "None",      [GCMP_NODE_BOOL] = "a bool",
-        [GCMP_NODE_INT] = "an integer", [GCMP_NODE_BIGINT] = "an integer",
-        [GCMP_NODE_FLOAT] = "a float",  [GCMP_NODE_TEXT] = "a text",
-        [GCMP_NODE_BYTES] = "bytes",    [GCMP_NODE_TUPLE] = "a tuple",
-        [GCMP_NODE_LIST] = "a list",    [GCMP_NODE_DICT] = "a dict",
-        [GCMP_NODE_SET] = "a set",      [GCMP_NODE_GLOBAL] = "a global",
-        [GCMP_NODE_CALL] = "an object", [GCMP_NODE_PERSID] = "a persistent id",
+        [GCMP_NODE_NONE] = "None",
+        [GCMP_NODE_BOOL] = "a bool",
+        [GCMP_NODE_INT] = "an integer",
+        [GCMP_NODE_BIGINT] = "an integer",
+        [GCMP_NODE_FLOAT] = "a float",
+        [GCMP_NODE_TEXT] = "a text",
+        [GCMP_NODE_BYTES] = "bytes",
+        [GCMP_NODE_TUPLE] = "a tuple",
+        [GCMP_NODE_LIST] = "a list",
+        [GCMP_NODE_DICT] = "a dict",
+        [GCMP_NODE_SET] = "a set",
+        [GCMP_NODE_GLOBAL] = "a global",
+        [GCMP_NODE_CALL] = "an object",
+        [GCMP_NODE_PERSID] = "a persistent id",
+        [GCMP_NODE_RECYCLED] = "something recycled",
     };
     return node == NULL ? "nothing" : names[node->kind];
 }
@@ -209,7 +217,11 @@ bool gcmp_node_number(const struct gcmp_node *node, double *out) {
 
 bool gcmp_node_sizes(const struct gcmp_node *node, uint64_t *sizes, unsigned limit,
                      unsigned *count) {
-    if (gcmp_node_is_call(node, "torch", "Size")) {
+    const struct gcmp_node *callee = called(node);
+    static const char size[] = "torch Size";
+    if (callee != NULL && callee->kind == GCMP_NODE_GLOBAL &&
+        callee->as.text.length_bytes == sizeof size - 1 &&
+        memcmp(callee->as.text.bytes, size, sizeof size - 1) == 0) { /* millions of them */
         const struct gcmp_node *args = node->as.call.args, *first = gcmp_node_arg(node, 0);
         node = first == NULL ? args : first; /* torch.Size() has no argument */
     }

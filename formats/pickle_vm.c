@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/pages.h"
 
 enum {
     POOL_CHUNK_BYTES = 64 * 1024, /* small nodes are cut from chunks of at most this */
@@ -39,38 +40,43 @@ static bool charge_memory(struct gcmp_pickle_vm *vm, size_t bytes) {
 
 /* The arena aligns to 16 bytes and, in test builds, makes each allocation a malloc; nodes are often
  * 24 bytes and number millions, so they are cut from chunks, except where the checkers watch. */
-void *gcmp_pickle_alloc(struct gcmp_pickle_vm *vm, size_t bytes) {
+static void *alloc_in(struct gcmp_pickle_vm *vm, struct gcmp_arena *arena,
+                      struct gcmp_pickle_pool *pool, size_t bytes) {
     size_t rounded;
     if (!gcmp_add_size(bytes, 7, &rounded) || !charge_memory(vm, rounded / 8 * 8)) {
         return NULL;
     }
     rounded = rounded / 8 * 8;
 #ifdef GCMP_ARENA_MALLOC
-    return gcmp_arena_alloc(vm->arena, 1, bytes);
-#endif
-    if (rounded > vm->pool_bytes) {
+    (void)pool;
+    return gcmp_arena_alloc(arena, 1, bytes);
+#else
+    if (rounded > pool->bytes) {
         size_t chunk = 4 * vm->end_bytes + POOL_FIRST_BYTES;
         chunk = chunk < POOL_CHUNK_BYTES ? chunk : POOL_CHUNK_BYTES;
         if (rounded > chunk / 8) {
-            return gcmp_arena_alloc(vm->arena, 1, rounded);
+            return gcmp_arena_alloc(arena, 1, rounded);
         }
-        vm->pool = gcmp_arena_alloc(vm->arena, 1, chunk);
-        vm->pool_bytes = vm->pool == NULL ? 0 : chunk;
-        if (vm->pool == NULL) {
+        pool->next = gcmp_arena_alloc(arena, 1, chunk);
+        pool->bytes = pool->next == NULL ? 0 : chunk;
+        if (pool->next == NULL) {
             return NULL;
         }
     }
-    void *memory = vm->pool;
-    vm->pool += rounded;
-    vm->pool_bytes -= rounded;
+    void *memory = pool->next;
+    pool->next += rounded;
+    pool->bytes -= rounded;
     return memory;
+#endif
+}
+
+void *gcmp_pickle_alloc(struct gcmp_pickle_vm *vm, size_t bytes) {
+    return alloc_in(vm, vm->arena, &vm->pool, bytes);
 }
 
 void *gcmp_pickle_alloc_brief(struct gcmp_pickle_vm *vm, size_t bytes) {
-    if (!vm->batch.open) {
-        return gcmp_pickle_alloc(vm, bytes);
-    }
-    return charge_memory(vm, bytes) ? gcmp_arena_alloc(&vm->batch.arena, 1, bytes) : NULL;
+    return vm->batch.open ? alloc_in(vm, &vm->batch.arena, &vm->batch.pool, bytes)
+                          : gcmp_pickle_alloc(vm, bytes);
 }
 
 bool gcmp_pickle_grow(struct gcmp_pickle_vm *vm, void *array, size_t *capacity, size_t need,
@@ -86,6 +92,7 @@ bool gcmp_pickle_grow(struct gcmp_pickle_vm *vm, void *array, size_t *capacity, 
     if (grown == NULL) {
         return false;
     }
+    gcmp_ask_for_huge_pages(grown, bytes);
     memcpy(array, &grown, sizeof grown);
     *capacity = target;
     return true;
@@ -217,6 +224,11 @@ static enum gradcmp_status put_sparse(struct gcmp_pickle_vm *vm, uint64_t index,
 enum gradcmp_status gcmp_pickle_memo_put(struct gcmp_pickle_vm *vm, uint64_t index,
                                          struct gcmp_node *node) {
     bool next = index == vm->memo_end && memo_is_dense(vm, index);
+    if (next && index < vm->memo_capacity && vm->memo_sparse.count == 0) {
+        vm->memo[vm->memo_end++] = node; /* as nearly always */
+        vm->memo_count++;
+        return GRADCMP_OK;
+    }
     if (vm->batch.open && !next) {
         return gcmp_pickle_give_up(vm); /* forget_memo would not find it */
     }
@@ -252,18 +264,16 @@ enum gradcmp_status gcmp_pickle_memo_get(struct gcmp_pickle_vm *vm, uint64_t ind
                                 "memo entry %llu was never set; %zu entries were",
                                 (unsigned long long)index, vm->memo_count);
     }
-    if (*held == &vm->batch.forgotten) {
-        return gcmp_pickle_give_up(vm);
-    }
     *out = *held;
     return GRADCMP_OK;
 }
 
-/* Also what was older and only memoised again: that is seldom, and costs a run without batches. */
+/* Also what was older and only memoised again: that is seldom, and costs a run without batches at
+ * worst. */
 void gcmp_pickle_forget_memo(struct gcmp_pickle_vm *vm, size_t first) {
     for (size_t i = first; i < vm->memo_end; i++) {
         if (!gcmp_pickle_is_kept(vm->memo[i]->kind)) {
-            vm->memo[i] = &vm->batch.forgotten;
+            vm->memo[i] = vm->recycled;
         }
     }
 }

@@ -26,6 +26,12 @@ struct gcmp_pickle_index {
 
 struct gcmp_pickle_recent;
 
+/* The rest of the chunk that small nodes are cut from. */
+struct gcmp_pickle_pool {
+    char *next;
+    size_t bytes;
+};
+
 /* Items of a container that a digest takes, from their MARK until they are added. What is made
  * meanwhile, but for texts, goes into an arena of its own and is recycled when they were taken:
  * nothing else may hold it then. So no older object may be changed while a batch is open, and the
@@ -37,7 +43,7 @@ struct gcmp_pickle_batch {
     size_t mark, start_at; /* number of its MARK; where that is in the input */
     size_t memo_first;
     struct gcmp_arena arena;
-    struct gcmp_node forgotten; /* what the memo holds in the place of recycled nodes */
+    struct gcmp_pickle_pool pool;
 };
 
 /* list.index of a container whose items were taken. */
@@ -74,12 +80,12 @@ struct gcmp_pickle_vm {
     size_t index_count, index_capacity;
     uint64_t seed;
 
-    char *pool; /* the rest of the chunk that small nodes are cut from */
-    size_t pool_bytes;
+    struct gcmp_pickle_pool pool;
     size_t memory_left_bytes, work_left_bytes;
     bool over_limit; /* the last allocation failed by the budget, not by the system */
 
     struct gcmp_node *none, *yes, *no, *empty_tuple; /* made once, shared */
+    struct gcmp_node *recycled;                      /* with a digest: stands for what is gone */
     struct gcmp_node *small_ints[GCMP_PICKLE_SMALL_INTS];
     struct gcmp_pickle_recent *recent; /* what never changes, made lately, by its content */
     size_t recent_mask;
@@ -197,7 +203,7 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pickle_check_target(struct gcmp_pickle
                                                               const struct gcmp_node *target);
 /* Fail since this pickle cannot be read with a digest. */
 enum gradcmp_status gcmp_pickle_give_up(struct gcmp_pickle_vm *vm);
-/* Let the memo forget what is no text from index `first` on. */
+/* Let the memo forget what is no text from index `first` on: it holds vm->recycled there. */
 void gcmp_pickle_forget_memo(struct gcmp_pickle_vm *vm, size_t first);
 /* True for nodes that hold text: they never go with a batch. */
 static inline bool gcmp_pickle_is_kept(enum gcmp_node_kind kind) {

@@ -2,42 +2,20 @@
 #include "base/arena.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/checked.h"
+#include "base/pages.h"
 
-enum {
-    FIRST_CHUNK_BYTES = 16 * 1024,
-    MAX_CHUNK_BYTES = 16 * 1024 * 1024,
-    HUGE_CHUNK_BYTES = 4 * 1024 * 1024, /* from here on pages of 2 MiB are asked for */
-    ALIGN_BYTES = 16
-};
+enum { FIRST_CHUNK_BYTES = 16 * 1024, MAX_CHUNK_BYTES = 16 * 1024 * 1024, ALIGN_BYTES = 16 };
 
 struct gcmp_arena_chunk {
     struct gcmp_arena_chunk *next;
     size_t capacity_bytes, used_bytes;
     _Alignas(16) unsigned char bytes[];
 };
-
-/* Metadata of a large run fills a gigabyte, and a quarter of the time would go to faults of small
- * pages. Being refused costs nothing but that. */
-static void ask_for_huge_pages(void *memory, size_t bytes) {
-#ifdef MADV_HUGEPAGE
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)memory;
-    uintptr_t first = (start + page - 1) / page * page;
-    if (bytes >= HUGE_CHUNK_BYTES) {
-        (void)madvise((void *)first, (start + bytes - first) / page * page, MADV_HUGEPAGE);
-    }
-#else
-    (void)memory;
-    (void)bytes;
-#endif
-}
 
 static struct gcmp_arena_chunk *add_chunk(struct gcmp_arena *arena, size_t need_bytes) {
     size_t capacity = arena->chunks == NULL ? FIRST_CHUNK_BYTES : 2 * arena->chunks->capacity_bytes;
@@ -56,7 +34,7 @@ static struct gcmp_arena_chunk *add_chunk(struct gcmp_arena *arena, size_t need_
     }
     struct gcmp_arena_chunk *chunk = calloc(1, total);
     if (chunk != NULL) {
-        ask_for_huge_pages(chunk, total);
+        gcmp_ask_for_huge_pages(chunk, total);
         chunk->next = arena->chunks;
         chunk->capacity_bytes = capacity;
         arena->chunks = chunk;

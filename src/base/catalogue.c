@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/pages.h"
 
 /* Make room for one more item in a growing array. */
 static bool grow(void **items, size_t count, size_t *capacity, size_t item_bytes) {
@@ -22,6 +23,7 @@ static bool grow(void **items, size_t count, size_t *capacity, size_t item_bytes
     if (moved == NULL) {
         return false;
     }
+    gcmp_ask_for_huge_pages(moved, bytes);
     *items = moved;
     *capacity = bigger;
     return true;

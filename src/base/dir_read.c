@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/pages.h"
 
 /* The largest single read; the system's own limit is just under 2 GiB. */
 enum { MAX_READ_BYTES = 1 << 30 };
@@ -295,6 +296,7 @@ static enum gradcmp_status slurp_fd(const char *path, int fd, size_t count, unsi
     if (buffer == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
+    gcmp_ask_for_huge_pages(buffer, total);
     size_t got;
     if (read_fully(fd, 0, buffer, count, &got) < 0) {
         int code = errno;

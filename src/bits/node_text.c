@@ -137,6 +137,8 @@ static bool add_text(struct gcmp_text *text, const struct gcmp_node *node, int d
         return add_call(text, node, depth);
     case GCMP_NODE_PERSID:
         return add_text(text, node->as.call.callee, depth - 1);
+    case GCMP_NODE_RECYCLED:
+        return false;
     }
     return false;
 }

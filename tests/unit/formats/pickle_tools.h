@@ -109,6 +109,9 @@ static inline void show_into(struct gcmp_text *to, const struct gcmp_node *node,
         gcmp_text_add(to, quote);
         break;
     }
+    case GCMP_NODE_RECYCLED:
+        gcmp_text_add(to, "?");
+        break;
     case GCMP_NODE_PERSID:
         gcmp_text_add(to, "#");
         show_into(to, node->as.call.callee, depth - 1);

@@ -130,13 +130,17 @@ static void test_digest__memo_keeps_its_numbers(void **state) {
                  "1 [] [];", "{'l':[],'z':'z','x':'x'}");
 }
 
-static void test_digest__gives_up_where_the_memo_forgot(void **state) {
+static void test_digest__what_refers_to_a_batch_later_finds_it_recycled(void **state) {
     (void)state;
-    expect_given_up(BYTES("}(" L "](]\x94"
-                          "e" Z "h\x00u."));
+    expect_taken(BYTES("}(" L "](]\x94"
+                       "e" Z "h\x00" O "h\x00\x85u."),
+                 "1 [];", "{'l':[],'z':?,'o':(?)}");
+    expect_taken(BYTES("}(" L "](K\x01\x85\x94"
+                       "e(h\x00"
+                       "eu."),
+                 "1 (1);1 ?;", "{'l':[]}");
     expect_given_up(BYTES("}(" L "](K\x01\x85\x94"
-                          "e(h\x00"
-                          "eu."));
+                          "eh\x00Nu."));
 }
 
 static void test_digest__gives_up_where_something_older_would_change(void **state) {
@@ -210,7 +214,7 @@ int main(void) {
         cmocka_unit_test(test_digest__what_a_batch_memoises_is_there_within_it),
         cmocka_unit_test(test_digest__texts_and_small_numbers_outlive_their_batch),
         cmocka_unit_test(test_digest__memo_keeps_its_numbers),
-        cmocka_unit_test(test_digest__gives_up_where_the_memo_forgot),
+        cmocka_unit_test(test_digest__what_refers_to_a_batch_later_finds_it_recycled),
         cmocka_unit_test(test_digest__gives_up_where_something_older_would_change),
         cmocka_unit_test(test_digest__gives_up_where_the_memo_would_keep_a_batch),
         cmocka_unit_test(test_digest__gives_up_where_a_batch_becomes_something_else),
