@@ -413,6 +413,14 @@ static size_t budget(size_t input_bytes, size_t per_byte) {
     return fits ? bytes : SIZE_MAX;
 }
 
+/* Small inputs may take much for a byte, large ones not much more than honest ones do. */
+static size_t memory_budget(size_t input_bytes) {
+    size_t dense = budget(input_bytes, GCMP_PICKLE_MEMORY_PER_BYTE), large;
+    bool fits = gcmp_mul_size(input_bytes, GCMP_PICKLE_LARGE_PER_BYTE, &large) &&
+                gcmp_add_size(large, GCMP_PICKLE_LARGE_BYTES, &large);
+    return fits && large < dense ? large : dense;
+}
+
 static enum gradcmp_status run_all(struct gcmp_pickle_vm *vm) {
     static const struct gcmp_pickle_opcode start = {"start", NULL, 0};
     vm->op = &start;
@@ -460,7 +468,7 @@ enum gradcmp_status gcmp_pickle_load_digested(struct gcmp_cursor *cursor, struct
                                 .batch.digest = digest,
                                 .path = path,
                                 .error = error};
-    vm.memory_left_bytes = budget(gcmp_cursor_left(cursor), GCMP_PICKLE_MEMORY_PER_BYTE);
+    vm.memory_left_bytes = memory_budget(gcmp_cursor_left(cursor));
     vm.work_left_bytes = budget(gcmp_cursor_left(cursor), GCMP_PICKLE_WORK_PER_BYTE);
     enum gradcmp_status status = run_all(&vm);
     *root = NULL;

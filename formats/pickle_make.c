@@ -306,9 +306,9 @@ static void put_slot(struct gcmp_pickle_index *index, uint32_t hash, uint32_t pa
     index->count++;
 }
 
-/* Make the index hold one more key: at most half full, capacity a power of two. */
+/* Make the index hold one more key: at most two thirds full, capacity a power of two. */
 static enum gradcmp_status grow_index(struct gcmp_pickle_vm *vm, struct gcmp_pickle_index *index) {
-    if (2 * (size_t)index->count + 2 <= index->capacity) {
+    if (3 * ((size_t)index->count + 1) <= 2 * (size_t)index->capacity) {
         return GRADCMP_OK;
     }
     struct gcmp_pickle_index bigger = {NULL, 0, 0};

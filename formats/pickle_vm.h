@@ -52,6 +52,8 @@ struct gcmp_pickle_batch {
 enum {
     GCMP_PICKLE_SMALL_INTS = 256,        /* 0..255 are made once and shared */
     GCMP_PICKLE_MEMORY_PER_BYTE = 128,   /* bytes allocated for a byte of input, see pickle_vm.c */
+    GCMP_PICKLE_LARGE_PER_BYTE = 16,     /* the same for large inputs, beyond ...  */
+    GCMP_PICKLE_LARGE_BYTES = 24 << 20,  /* ... so many bytes */
     GCMP_PICKLE_WORK_PER_BYTE = 256,     /* bytes of keys hashed and compared for a byte of input */
     GCMP_PICKLE_BUDGET_BYTES = 64 * 1024 /* the least budget of either kind */
 };

@@ -542,6 +542,13 @@ bool gcmp_dir_same_files(const struct gcmp_dir *a, const struct gcmp_dir *b) {
     return same;
 }
 
+bool gcmp_dir_is_one(const struct gcmp_dir *a, const struct gcmp_dir *b) {
+    struct stat stat_a, stat_b;
+    return gcmp_dir_same_files(a, b) ||
+           (stat(gcmp_dir_path(a), &stat_a) == 0 && stat(gcmp_dir_path(b), &stat_b) == 0 &&
+            stat_a.st_dev == stat_b.st_dev && stat_a.st_ino == stat_b.st_ino);
+}
+
 uint32_t gcmp_dir_file_count(const struct gcmp_dir *dir) {
     return dir->file_count;
 }

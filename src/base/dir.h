@@ -74,6 +74,8 @@ uint64_t gcmp_dir_file_bytes(const struct gcmp_dir *dir, uint32_t file);
 /* True where both sides registered files, and in the same order the very same ones (hard links made
  * by cp -al, a bind mount): two names of one checkpoint. */
 bool gcmp_dir_same_files(const struct gcmp_dir *a, const struct gcmp_dir *b);
+/* True where both were opened at one place, however it was named, or have the same files. */
+bool gcmp_dir_is_one(const struct gcmp_dir *a, const struct gcmp_dir *b);
 
 /* Read exactly `count` bytes at `offset`; a short file is corrupt, at the first byte that lacks.
  * Thread-safe. */

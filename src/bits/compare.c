@@ -211,6 +211,18 @@ static enum gradcmp_status conclude(struct pass *pass, struct gradcmp_error *err
 
 /* --- the whole --- */
 
+/* One checkpoint under two names proves nothing; `compare` says so in the same words. */
+static enum gradcmp_status check_two(const struct gcmp_bits_match *match,
+                                     const struct gradcmp_options *options,
+                                     struct gradcmp_error *error) {
+    bool is_allowed = options != NULL && options->allow_same;
+    if (!is_allowed && gcmp_dir_is_one(match->a->dir, match->b->dir)) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, gcmp_dir_path(match->b->dir), GRADCMP_NO_OFFSET,
+                     "the baseline itself; comparing it with itself proves nothing (--allow-same)");
+    }
+    return GRADCMP_OK;
+}
+
 /* Open and match one candidate; a failure is its own, but for a lack of memory. */
 static enum gradcmp_status prepare(struct pass *pass, size_t candidate,
                                    struct gradcmp_error *error) {
@@ -221,6 +233,9 @@ static enum gradcmp_status prepare(struct pass *pass, size_t candidate,
         .arena = task->arena, .a = &pass->a, .b = &pass->sides[candidate], .options = task->bits};
     enum gradcmp_status status =
         gcmp_bits_side_open(match->b, task->candidates[candidate], task->options, &result->error);
+    if (status == GRADCMP_OK) {
+        status = check_two(match, task->options, &result->error);
+    }
     if (status == GRADCMP_OK) {
         status = gcmp_bits_match(match, &result->error);
     }

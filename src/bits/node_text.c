@@ -7,7 +7,7 @@
 
 /* Keys and members of sets are numbers, texts and tuples of these. What is shared is written each
  * time, so the length has a limit too. */
-enum { MAX_DEPTH = 12, MAX_TEXT_BYTES = 64 << 20 };
+enum { MAX_DEPTH = 12, MAX_TEXT_BYTES = 16 << 20 };
 
 const char *gcmp_bits_class_name(struct gcmp_arena *arena, const struct gcmp_node *global) {
     static const struct {

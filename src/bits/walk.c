@@ -17,14 +17,16 @@
 #include "bits/side.h"
 
 /* Limits: nested containers; bytes of a path; archives within archives; visits for each byte of the
- * pickle, and at least; numbers of a list that are kept together; bytes of a tensor that is taken
- * into memory although its file stays. */
+ * pickle, and at least; bytes of items for each byte of the pickle, and at least; numbers of a list
+ * that are kept together; bytes of a tensor that is taken into memory although its file stays. */
 enum {
     MAX_DEPTH = 200,
     MAX_PATH_BYTES = 8192,
     MAX_ARCHIVES = 3,
     VISITS_PER_BYTE = 16,
     LEAST_VISITS = 1 << 16,
+    MEMORY_PER_BYTE = 16,
+    LEAST_MEMORY = 24 << 20,
     VECTOR_NUMBERS = 16,
     SMALL_BYTES = 64 * 1024
 };
@@ -42,6 +44,7 @@ struct walk {
     struct frame frames[MAX_DEPTH];
     size_t depth;
     uint64_t visits_left;
+    uint64_t memory_left; /* bytes of items that may still be made */
     char path[MAX_PATH_BYTES];
     size_t path_bytes;
     struct gradcmp_error *error;
@@ -118,25 +121,52 @@ static enum gradcmp_status charge(struct walk *walk, size_t bytes) {
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status add_item(struct walk *walk, struct gcmp_bits_item *item) {
-    GCMP_TRY(charge(walk, walk->path_bytes + item->length_bytes));
-    item->path = gcmp_arena_text(&walk->side->arena, walk->path, walk->path_bytes);
-    if (item->path == NULL) {
+/* Count what an item takes in memory. */
+static enum gradcmp_status charge_memory(struct walk *walk, size_t bytes) {
+    if (walk->memory_left < bytes) {
+        WALK_FAIL(
+            walk, walk->archive->torch->root, GRADCMP_ERROR_LIMIT,
+            "pickle: %zu bytes make more items than memory is set aside for: the same objects "
+            "stand in too many places",
+            walk->archive->torch->pickle->length_bytes);
+    }
+    walk->memory_left -= bytes;
+    return GRADCMP_OK;
+}
+
+/* Add an item under the path as it stands, with a copy of its value's `count` bytes before the copy
+ * of the path: most items are small, and an allocation is not. */
+static enum gradcmp_status add_with_value(struct walk *walk, struct gcmp_bits_item *item,
+                                          const void *value, size_t count) {
+    size_t total = 0;
+    GCMP_TRY(charge(walk, walk->path_bytes + count));
+    char *copy = gcmp_add_size(count, walk->path_bytes + 2, &total)
+                     ? gcmp_arena_alloc(&walk->side->arena, total, 1)
+                     : NULL;
+    if (copy == NULL) {
         GCMP_FAIL_MEMORY(walk->error);
     }
+    GCMP_TRY(charge_memory(walk, sizeof *item + total));
+    if (value != NULL) {
+        memcpy(copy, value, count);
+        item->bytes = (const unsigned char *)copy;
+        item->length_bytes = count;
+    }
+    item->path = memcpy(copy + count + 1, walk->path, walk->path_bytes);
     item->group = (uint8_t)gcmp_bits_group_of(item->path, item->state);
     item->by_rank = gcmp_bits_is_by_rank(item->path);
     return gcmp_bits_add(&walk->side->items, item, walk->error);
 }
 
+static enum gradcmp_status add_item(struct walk *walk, struct gcmp_bits_item *item) {
+    GCMP_TRY(charge_memory(walk, item->kind == GCMP_BITS_TENSOR ? 0 : item->length_bytes));
+    return add_with_value(walk, item, NULL, 0);
+}
+
 static enum gradcmp_status add_value(struct walk *walk, const char *type, const void *bytes,
                                      size_t count) {
-    struct gcmp_bits_item item = {.kind = GCMP_BITS_VALUE, .type = type, .length_bytes = count};
-    item.bytes = (const unsigned char *)gcmp_arena_text(&walk->side->arena, bytes, count);
-    if (item.bytes == NULL) {
-        GCMP_FAIL_MEMORY(walk->error);
-    }
-    return add_item(walk, &item);
+    struct gcmp_bits_item item = {.kind = GCMP_BITS_VALUE, .type = type};
+    return add_with_value(walk, &item, bytes, count);
 }
 
 static enum gradcmp_status add_formatted(struct walk *walk, const char *type, const char *format,
@@ -158,7 +188,7 @@ static enum gradcmp_status add_formatted(struct walk *walk, const char *type, co
 static enum gradcmp_status maybe_fetch(struct walk *walk, const struct gcmp_node *node,
                                        struct gcmp_bits_item *item) {
     uint64_t bytes = item->parameter->elem_count * item->elem_bytes;
-    bool is_small = item->state == NULL && bytes <= SMALL_BYTES;
+    bool is_small = item->state == NULL && bytes <= SMALL_BYTES && bytes <= walk->memory_left / 2;
     if (!walk->archive->passing && (!is_small || bytes > walk->side->memory_left)) {
         return GRADCMP_OK;
     }
@@ -168,6 +198,7 @@ static enum gradcmp_status maybe_fetch(struct walk *walk, const struct gcmp_node
                   "(256 MiB)");
     }
     walk->side->memory_left -= bytes;
+    walk->memory_left -= walk->archive->passing ? 0 : bytes;
     return gcmp_bits_fetch(&walk->side->arena, item, walk->error);
 }
 
@@ -356,7 +387,7 @@ out:
 static enum gradcmp_status visit_bytes(struct walk *walk, const struct gcmp_node *node,
                                        const struct gcmp_node **inner) {
     const unsigned char *bytes;
-    size_t count;
+    size_t count, used = walk->archive->arena->used_bytes;
     GCMP_TRY(gcmp_node_bytes(node, walk->archive->arena, &bytes, &count, walk->error));
     GCMP_TRY(charge(walk, count));
     if (count > 3 && bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5 &&
@@ -366,8 +397,12 @@ static enum gradcmp_status visit_bytes(struct walk *walk, const struct gcmp_node
         if (gcmp_pickle_load(&cursor, walk->archive->arena, "", &root, NULL) == GRADCMP_OK &&
             gcmp_cursor_left(&cursor) == 0) {
             *inner = root;
-            return GRADCMP_OK;
         }
+    }
+    /* Bytes that stand in many places are read in each. */
+    GCMP_TRY(charge_memory(walk, walk->archive->arena->used_bytes - used));
+    if (*inner != NULL) {
+        return GRADCMP_OK;
     }
     if (count > 4 && memcmp(bytes, "PK\3\4", 4) == 0 && walk->archive->depth < MAX_ARCHIVES) {
         bool is_archive;
@@ -583,6 +618,8 @@ enum gradcmp_status gcmp_bits_walk(struct gcmp_bits_side *side,
     walk->archive = archive;
     walk->error = error;
     walk->visits_left = VISITS_PER_BYTE * archive->torch->pickle->length_bytes + LEAST_VISITS;
+    walk->memory_left = MEMORY_PER_BYTE * (uint64_t)archive->torch->pickle->length_bytes;
+    walk->memory_left += LEAST_MEMORY;
     walk->reader.catalogue = &side->extra;
     walk->reader.arrays = side->arrays;
     walk->reader.torch = *archive->torch;

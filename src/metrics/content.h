@@ -9,6 +9,9 @@ struct gcmp_metric_content {
     struct gcmp_metric_source a, b;
     struct gcmp_metric_rules rules;
     struct gcmp_metric_judgement judgement;
+    const char **left_out; /* metrics that the filters named here leave out */
+    size_t left_out_count;
+    const char *filters;
     bool is_judged;             /* both sides could be read, at least in part */
     struct gradcmp_error error; /* of what could not; code GRADCMP_OK: nothing */
 };

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dir.h"
+#include "base/map.h"
 #include "metrics/content.h"
 #include "metrics/source.h"
 
@@ -90,24 +92,31 @@ static enum gradcmp_status filter(struct gcmp_metric_source *source, const char 
     }
     GCMP_TRY(compile(&regex, pattern, is_wanted ? "--match" : "--exclude", error));
     size_t kept = 0;
-    bool lacks_memory = false;
-    for (size_t i = 0; i < source->series_count; i++) {
+    const char **left_out = gcmp_arena_alloc(
+        source->arena, source->left_out_count + source->series_count, sizeof *left_out);
+    bool lacks_memory = left_out == NULL;
+    for (size_t i = 0; i < source->left_out_count && !lacks_memory; i++) {
+        left_out[i] = source->left_out[i];
+    }
+    source->left_out = left_out;
+    for (size_t i = 0; i < source->series_count && !lacks_memory; i++) {
         struct gcmp_metric_series *series = &source->series[i];
         int code = regexec(&regex, series->name, 0, NULL, 0);
         lacks_memory = lacks_memory || code == REG_ESPACE;
         if (code == REG_ESPACE || (code == 0) == is_wanted) {
             source->series[kept++] = *series;
         } else {
+            left_out[source->left_out_count++] = series->name;
             free(series->points);
             free(series->last);
             free(series->conflicts);
         }
     }
-    source->series_count = kept;
     regfree(&regex);
     if (lacks_memory) {
         GCMP_FAIL_MEMORY(error);
     }
+    source->series_count = kept;
     return GRADCMP_OK;
 }
 
@@ -147,6 +156,57 @@ static void add_side_notes(struct gradcmp_evidence *evidence, const char *side,
                            const struct gcmp_metric_source *source) {
     for (size_t i = 0; i < source->note_count; i++) {
         add_note(evidence, gcmp_arena_format(evidence->arena, "%s: %s", side, source->notes[i]));
+    }
+}
+
+static enum gradcmp_status add_left_out(struct gcmp_metric_content *content, struct gcmp_map *known,
+                                        const struct gcmp_metric_source *source,
+                                        struct gradcmp_error *error) {
+    for (size_t i = 0; i < source->left_out_count; i++) {
+        const char *name = source->left_out[i];
+        enum gcmp_map_result result = gcmp_map_add(known, name, strlen(name), i, NULL);
+        if (result == GCMP_MAP_NO_MEMORY) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        if (result == GCMP_MAP_ADDED) {
+            content->left_out[content->left_out_count++] = name;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* What both sides have, or one of them, and --match or --exclude leave out. */
+static enum gradcmp_status join_left_out(struct gcmp_metric_content *content,
+                                         struct gcmp_arena *arena, struct gradcmp_error *error) {
+    struct gcmp_map known = GCMP_MAP_INIT;
+    content->left_out = gcmp_arena_alloc(
+        arena, content->a.left_out_count + content->b.left_out_count, sizeof *content->left_out);
+    if (content->left_out == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    enum gradcmp_status status = add_left_out(content, &known, &content->a, error);
+    if (status == GRADCMP_OK) {
+        status = add_left_out(content, &known, &content->b, error);
+    }
+    gcmp_map_free(&known);
+    return status;
+}
+
+static void add_left_out_note(struct gradcmp_evidence *evidence,
+                              const struct gcmp_metric_content *content) {
+    enum { TOLD = 10 };
+    size_t count = content->left_out_count, more = count > TOLD ? count - TOLD : 0;
+    const char *text = gcmp_arena_format(evidence->arena, "%zu metric%s left out by %s: ", count,
+                                         count == 1 ? " is" : "s are", content->filters);
+    for (size_t i = 0; i < count - more && text != NULL; i++) {
+        text = gcmp_arena_format(evidence->arena, "%s%s%s", text, i == 0 ? "" : ", ",
+                                 content->left_out[i]);
+    }
+    if (more > 0 && text != NULL) {
+        text = gcmp_arena_format(evidence->arena, "%s and %zu more", text, more);
+    }
+    if (count > 0) {
+        add_note(evidence, text);
     }
 }
 
@@ -386,6 +446,7 @@ static enum gradcmp_status judge(struct gradcmp_evidence *evidence,
         GCMP_FAIL_MEMORY(error);
     }
     fill_cases(evidence, judgement);
+    add_left_out_note(evidence, content);
     add_side_notes(evidence, "A", &content->a);
     add_side_notes(evidence, "B", &content->b);
     for (size_t i = 0; i < judgement->count; i++) {
@@ -429,7 +490,16 @@ static enum gradcmp_status look(struct gradcmp_evidence *evidence,
             return GRADCMP_OK; /* a verdict: invalid */
         }
     }
-    return judge(evidence, content, error);
+    content->filters = options->exclude == NULL ? "--match"
+                       : options->match == NULL ? "--exclude"
+                                                : "--match and --exclude";
+    GCMP_TRY(join_left_out(content, arena, error));
+    GCMP_TRY(judge(evidence, content, error));
+    if (!options->allow_same && gcmp_dir_is_one(content->a.dir, content->b.dir)) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, evidence->paths[1], GRADCMP_NO_OFFSET,
+                     "the baseline itself; comparing it with itself proves nothing (--allow-same)");
+    }
+    return GRADCMP_OK;
 }
 
 /* Make evidence in an arena of its own, with both paths and an empty content. */

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dir.h"
+
 enum { MAX_NOTES = 200, MAX_NUMBER_BYTES = 63 };
 
 /* Make room for one more item of an array that is malloced. */
@@ -234,6 +236,8 @@ void gcmp_metric_source_free(struct gcmp_metric_source *source) {
     free(source->series);
     free(source->notes);
     gcmp_map_free(&source->names);
+    gcmp_dir_close(source->dir);
+    source->dir = NULL;
     source->series = NULL;
     source->notes = NULL;
     source->series_count = source->note_count = 0;

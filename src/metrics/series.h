@@ -62,6 +62,9 @@ struct gcmp_metric_source {
     size_t file_count, point_count;
     const char **notes;
     size_t note_count, note_capacity;
+    const char **left_out; /* metrics that --match and --exclude leave; in the arena */
+    size_t left_out_count;
+    struct gcmp_dir *dir; /* where it was read; owned */
     /* Set where reading stopped before the end, although what came before could be read. */
     bool is_damaged;
     struct gradcmp_error damage;

@@ -209,18 +209,13 @@ static enum gradcmp_status read_file(struct gcmp_dir *dir, const char *name,
 enum gradcmp_status gcmp_metric_open(const char *path, struct gcmp_arena *arena,
                                      struct gcmp_metric_source *source,
                                      struct gradcmp_error *error) {
-    struct gcmp_dir *dir = NULL;
     const char *name;
     source->path = path;
     source->arena = arena;
-    GCMP_TRY(gcmp_dir_open(path, &dir, error));
-    enum gradcmp_status status = gcmp_dir_is_file(dir, &name) ? read_file(dir, name, source, error)
-                                                              : read_folder(dir, source, error);
-    if (status == GRADCMP_OK) {
-        status = gcmp_dir_check(dir, error);
-    }
-    gcmp_dir_close(dir);
-    GCMP_TRY(status);
+    GCMP_TRY(gcmp_dir_open(path, &source->dir, error));
+    GCMP_TRY(gcmp_dir_is_file(source->dir, &name) ? read_file(source->dir, name, source, error)
+                                                  : read_folder(source->dir, source, error));
+    GCMP_TRY(gcmp_dir_check(source->dir, error));
     if (source->point_count == 0 && !source->is_damaged) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, path, GRADCMP_NO_OFFSET,
                      "no scalar value in it");

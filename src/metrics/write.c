@@ -360,6 +360,7 @@ void gcmp_metric_write_json(const struct gradcmp_evidence *evidence, struct gcmp
     gcmp_emit_close(json);
     emit_names(json, "only_in_a", judgement->only_in_a, judgement->only_in_a_count);
     emit_names(json, "only_in_b", judgement->only_in_b, judgement->only_in_b_count);
+    emit_names(json, "left_out", content->left_out, content->left_out_count);
     emit_names(json, "notes", evidence->notes, evidence->note_count);
     gcmp_emit_text(json, "summary", evidence->summary);
 }

@@ -9,6 +9,7 @@ export NCCL_ALGO=Ring CUBLAS_WORKSPACE_CONFIG=:4096:8 NVTE_ALLOW_NONDETERMINISTI
 torchrun train.py --deterministic-mode --seed 1 --use-flash-attn
 SH
 mkdir -p runs/nightly traces_a traces_b steps
+cp data/metrics/golden.json twin.json
 cp $d/usual_step3.pt $d/wrong_step3.pt steps
 cp -R data/megatron/s_base runs/nightly/tp1pp1
 cp -R data/megatron/tp2dp2 runs/nightly/tp2
@@ -84,7 +85,7 @@ operands_of() { # COMMAND OPTION
     ls* | check*) echo tp2dp2 ;;
     extract--output) echo tp2dp2 ;;
     extract*) echo "tp2dp2 -o x.safetensors" ;;
-    metrics*) echo "data/metrics/golden.json data/metrics/golden.json" ;;
+    metrics*) echo "data/metrics/golden.json twin.json" ;;
     bits--hash) echo data/resume/a.pt ;;
     bits*) echo "data/resume/a.pt data/resume/same.pt" ;;
     lint*) echo launch.sh ;;

@@ -12,6 +12,7 @@
 
 #include "base/dir.h"
 #include "formats/zip.h"
+#include "formats/zip_writer.h"
 #include "gradcmp/gradcmp.h"
 
 static const char sample[] = GCMP_TEST_DATA "/resume/together.pt";
@@ -99,6 +100,44 @@ static void test_bits__every_byte_of_every_tensor_is_found(void **state) {
     gcmp_arena_free(&arena);
 }
 
+/* A list of None in hundreds of places, and a text that pays for the visits: each place makes items
+ * anew, and memory is what ends it. */
+static void test_bits__objects_in_many_places_meet_the_memory_set_aside(void **state) {
+    (void)state;
+    enum { NONES = 4000, PLACES = 400, TEXT = 100000 };
+    char path[] = "/tmp/gradcmp-bits-XXXXXX", *pickle = malloc(NONES + 3 * PLACES + TEXT + 64);
+    size_t count = 0;
+    pickle[count++] = '(';
+    count += (size_t)sprintf(pickle + count, "V%0*d\n", TEXT, 0);
+    pickle[count++] = '(';
+    memset(pickle + count, 'N', NONES);
+    count += NONES;
+    count += (size_t)sprintf(pickle + count, "lp0\n");
+    for (size_t i = 0; i < PLACES; i++) {
+        memcpy(pickle + count, "h\0", 2);
+        count += 2;
+    }
+    count += (size_t)sprintf(pickle + count, "l.");
+    struct zip_writer *writer = writer_make();
+    put_record(writer, "archive/data.pkl", pickle, count);
+    put_end(writer);
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, writer->bytes, writer->count), (ssize_t)writer->count);
+    close(fd);
+    const char *paths[] = {sample, path};
+    struct gradcmp_evidence *evidence = NULL;
+    struct gradcmp_case first;
+    assert_int_equal(gradcmp_bits(paths, 2, NULL, NULL, &evidence, NULL), GRADCMP_OK);
+    gradcmp_evidence_case(evidence, 0, &first);
+    assert_int_equal(first.outcome, GRADCMP_CASE_ERROR);
+    assert_non_null(strstr(first.text, "make more items than memory is set aside for"));
+    gradcmp_evidence_free(evidence);
+    unlink(path);
+    writer_free(writer);
+    free(pickle);
+}
+
 static void test_bits__usage_and_errors_are_told(void **state) {
     (void)state;
     const char *paths[] = {sample, "/nonexistent/gradcmp"};
@@ -120,6 +159,7 @@ static void test_bits__usage_and_errors_are_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits__every_byte_of_every_tensor_is_found),
+        cmocka_unit_test(test_bits__objects_in_many_places_meet_the_memory_set_aside),
         cmocka_unit_test(test_bits__usage_and_errors_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

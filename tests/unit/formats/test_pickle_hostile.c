@@ -473,6 +473,20 @@ static void test_pickle__globals_from_the_memo_meet_the_budget(void **state) {
     unload(&loaded);
 }
 
+/* Large inputs pay less for a byte than small ones: 256 KiB of the densest opcode are read, 4 MiB
+ * are not. */
+static void test_pickle__large_inputs_meet_a_lower_budget(void **state) {
+    (void)state;
+    struct loaded small = load_repeated("(", BYTES("]"), 1 << 18, "l.");
+    assert_int_equal(small.status, GRADCMP_OK);
+    unload(&small);
+    struct loaded large = load_repeated("(", BYTES("]"), 4 << 20, "l.");
+    assert_int_equal(large.status, GRADCMP_ERROR_LIMIT);
+    assert_text_contains(large.error.message,
+                         "pickle: EMPTY_LIST: needs more memory than 4194307 bytes of input may");
+    unload(&large);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pickle__without_stop_is_corrupt),
@@ -498,6 +512,7 @@ int main(void) {
         cmocka_unit_test(test_pickle__input_is_limited),
         cmocka_unit_test(test_pickle__pickles_inside_bytes_stay_bytes),
         cmocka_unit_test(test_pickle__globals_from_the_memo_meet_the_budget),
+        cmocka_unit_test(test_pickle__large_inputs_meet_a_lower_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

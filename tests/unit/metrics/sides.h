@@ -63,13 +63,16 @@ static inline void put_simple(struct records *file, unsigned char step, const ch
     put_event(file, step, tag, bytes, sizeof bytes);
 }
 
-/* Call gradcmp_metrics on two names below `temp`. */
+/* Call gradcmp_metrics on two names below `temp`, which may be one. */
 static inline struct gradcmp_evidence *compare_with(const char *temp, const char *a, const char *b,
                                                     const struct gradcmp_metrics_options *options) {
     struct gradcmp_evidence *evidence = NULL;
+    struct gradcmp_metrics_options own = GRADCMP_METRICS_OPTIONS_INIT;
     struct gradcmp_error error = {0};
     char *path_a = temp_path(temp, a), *path_b = temp_path(temp, b);
-    if (gradcmp_metrics(path_a, path_b, options, &evidence, &error) != GRADCMP_OK) {
+    own = options == NULL ? own : *options;
+    own.allow_same = 1;
+    if (gradcmp_metrics(path_a, path_b, &own, &evidence, &error) != GRADCMP_OK) {
         fail_msg("%s: %s", error.path, error.message);
     }
     free(path_a);
