@@ -8,6 +8,7 @@
 #include "base/catalogue.h"
 #include "base/dir.h"
 #include "base/dtype.h"
+#include "base/part.h"
 #include "betas.h"
 #include "bounds/bounds.h"
 #include "comparison.h"
@@ -215,6 +216,7 @@ static enum gradcmp_status check_comparable(const struct gcmp_comparison *compar
         GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, b->path, GRADCMP_NO_OFFSET,
                      "the baseline itself; comparing it with itself proves nothing (--allow-same)");
     }
+    GCMP_TRY(gcmp_check_parts(a->path, b->path, error));
     int64_t step_a = a->catalogue.iteration, step_b = b->catalogue.iteration;
     if (!comparison->options->allow_iterations && step_a >= 0 && step_b >= 0 && step_a != step_b) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, b->path, GRADCMP_NO_OFFSET,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/part.h"
 #include "engine/engine.h"
 
 /* Two runs of elements that are compared, and where the result goes. */
@@ -220,7 +221,7 @@ static enum gradcmp_status check_two(const struct gcmp_bits_match *match,
         GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, gcmp_dir_path(match->b->dir), GRADCMP_NO_OFFSET,
                      "the baseline itself; comparing it with itself proves nothing (--allow-same)");
     }
-    return GRADCMP_OK;
+    return gcmp_check_parts(gcmp_dir_path(match->a->dir), gcmp_dir_path(match->b->dir), error);
 }
 
 /* Open and match one candidate; a failure is its own, but for a lack of memory. */

@@ -159,6 +159,28 @@ static void text_words(struct gcmp_page *page, const char *title, const char *co
     gcmp_text_free(&text);
 }
 
+/* What could not be read, and at which byte; its file before that, unless it is the side itself. */
+static void add_error(struct gcmp_text *text, const struct gcmp_bits_result *result,
+                      bool with_file) {
+    const struct gradcmp_error *error = &result->error;
+    if (with_file && error->path[0] != '\0' && strcmp(error->path, result->b) != 0) {
+        gcmp_text_addf(text, "%s: ", error->path);
+    }
+    gcmp_text_add(text, error->message);
+    if (error->offset_bytes != GRADCMP_NO_OFFSET) {
+        gcmp_text_addf(text, " (byte 0x%llx)", (unsigned long long)error->offset_bytes);
+    }
+}
+
+static void text_error(struct gcmp_page *page, const struct gcmp_bits_result *result) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    add_error(&text, result, true);
+    gcmp_page_add(page, "            ");
+    gcmp_page_ink(page, GCMP_INK_BAD, "error: ");
+    gcmp_page_wrap(page, 19, 12, text.failed ? result->error.message : text.bytes);
+    gcmp_text_free(&text);
+}
+
 static void text_result(struct gcmp_page *page, const struct gcmp_bits_findings *content,
                         const struct gcmp_bits_result *result) {
     gcmp_page_add(page, "A           ");
@@ -172,9 +194,7 @@ static void text_result(struct gcmp_page *page, const struct gcmp_bits_findings 
         gcmp_page_end_line(page);
     }
     if (result->error.code != GRADCMP_OK) {
-        gcmp_page_add(page, "            ");
-        gcmp_page_ink(page, GCMP_INK_BAD, "error: ");
-        gcmp_page_wrap(page, 19, 12, result->error.message);
+        text_error(page, result);
         return;
     }
     for (unsigned i = 0; i < GCMP_BITS_GROUPS; i++) {
@@ -400,11 +420,26 @@ static enum gradcmp_status add_case(struct gradcmp_evidence *evidence, const cha
     return GRADCMP_OK;
 }
 
+static enum gradcmp_status add_error_case(struct gradcmp_evidence *evidence,
+                                          const struct gcmp_bits_result *result) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    add_error(&text, result, false);
+    const char *own = text.failed ? NULL : gcmp_arena_dup(evidence->arena, text.bytes);
+    gcmp_text_free(&text);
+    if (own == NULL) {
+        return GRADCMP_ERROR_MEMORY;
+    }
+    GCMP_TRY(add_case(evidence, result->b, "read", GRADCMP_CASE_ERROR, own));
+    const char *path = result->error.path;
+    evidence->cases[evidence->case_count - 1].file = path[0] == '\0' ? result->b : path;
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status add_cases(struct gradcmp_evidence *evidence,
                                      const struct gcmp_bits_result *result) {
     struct gcmp_arena *arena = evidence->arena;
     if (result->error.code != GRADCMP_OK) {
-        return add_case(evidence, result->b, "read", GRADCMP_CASE_ERROR, result->error.message);
+        return add_error_case(evidence, result);
     }
     for (unsigned i = 0; i < GCMP_BITS_GROUPS; i++) {
         const struct gcmp_bits_group_result *group = &result->groups[i];
@@ -438,7 +473,11 @@ static char *summarise(struct gradcmp_evidence *evidence, const struct gcmp_bits
         gcmp_text_addf(&text, " from iteration %lld on", (long long)result->iteration);
     }
     if (badness(result) == 3) {
-        gcmp_text_addf(&text, ": %s: %s", result->b, result->error.message);
+        size_t side_bytes = strlen(result->b);
+        bool is_below = strncmp(result->error.path, result->b, side_bytes) == 0 &&
+                        result->error.path[side_bytes] != '\0';
+        gcmp_text_addf(&text, ": %s%s", is_below ? "" : result->b, is_below ? "" : ": ");
+        add_error(&text, result, true);
     } else if (badness(result) == 2) {
         const struct gcmp_bits_finding *first = first_finding(result);
         bool is_next = false;

@@ -13,7 +13,7 @@ static void complain_errors(const struct gradcmp_evidence *evidence) {
         struct gradcmp_case found;
         gradcmp_evidence_case(evidence, i, &found);
         if (found.outcome == GRADCMP_CASE_ERROR) {
-            cli_complain("%s: %s", found.group, found.text);
+            cli_complain("%s: %s", found.file, found.text);
         }
     }
 }
