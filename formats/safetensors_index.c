@@ -9,7 +9,7 @@
 #include "formats/json_doc.h"
 #include "formats/safetensors_set.h"
 
-enum { MAX_INDEX_BYTES = 100000000, MAX_MEMBERS = 1 << 16, MAX_TENSORS = 1 << 20 };
+enum { MAX_INDEX_BYTES = 100000000, MAX_MEMBERS = 1 << 16, MAX_TENSORS = 1 << 19 };
 
 static const char WEIGHTS[] = "weight_map";
 

@@ -11,24 +11,45 @@
 
 enum { MAX_SECTION_DEPTH = 4 };
 
+/* Where the last key was found. */
+struct json_place {
+    const char *at;
+    uint64_t line;
+    unsigned misses;
+};
+
 struct json_reader {
     const char *bytes;
     struct gcmp_lint_source *source;
     struct gradcmp_error *error;
+    struct json_place *place;
 };
 
-/* jansson keeps no lines: the first place where the key stands in quotes. */
+/* jansson keeps no lines: the next place where the key stands in quotes, since keys are looked at
+ * in the order of the text; else the first. 0: it is not found as it is (written with escapes), or
+ * too many were not. */
 static uint64_t line_of(const struct json_reader *reader, const char *key) {
+    enum { MAX_MISSES = 100 };
+    struct json_place *place = reader->place;
     char quoted[256];
-    if (snprintf(quoted, sizeof quoted, "\"%s\"", key) >= (int)sizeof quoted) {
+    if (snprintf(quoted, sizeof quoted, "\"%s\"", key) >= (int)sizeof quoted ||
+        place->misses == MAX_MISSES) {
         return 0;
     }
-    const char *found = strstr(reader->bytes, quoted);
-    uint64_t line = found != NULL;
-    for (const char *at = reader->bytes; found != NULL && at < found; at++) {
-        line += *at == '\n';
+    const char *found = strstr(place->at, quoted);
+    if (found == NULL) {
+        place->at = reader->bytes;
+        place->line = 1;
+        found = strstr(place->at, quoted);
     }
-    return line;
+    if (found == NULL) {
+        place->misses++;
+        return 0;
+    }
+    for (; place->at < found; place->at++) {
+        place->line += *place->at == '\n';
+    }
+    return place->line;
 }
 
 /* The text of a scalar: the string itself, else as JSON writes it; NULL for null. The caller frees
@@ -141,7 +162,8 @@ enum gradcmp_status gcmp_lint_read_json(const char *bytes, size_t length_bytes,
                      (uint64_t)(trouble.position > 0 ? trouble.position : 0),
                      "line %d, column %d: %.200s", trouble.line, trouble.column, trouble.text);
     }
-    struct json_reader reader = {bytes, source, error};
+    struct json_place place = {bytes, 1, 0};
+    struct json_reader reader = {bytes, source, error, &place};
     source->form = GCMP_LINT_JSON;
     enum gradcmp_status status = is_environment(document) ? read_json_env(&reader, document)
                                                           : read_json_args(&reader, document, 0);
