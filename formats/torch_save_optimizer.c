@@ -173,36 +173,50 @@ static enum gradcmp_status walk_group(struct walk *walk, const struct gcmp_node 
 
 /* --- steps --- */
 
-/* The value of a tensor of one element; false where it is another. */
-static bool read_scalar(const struct gcmp_pt_place *place, const struct gradcmp_extent *view,
-                        double *out) {
-    unsigned char bytes[8], swapped[8];
-    unsigned count = gcmp_dtype_bytes((enum gradcmp_dtype)view->dtype);
-    uint64_t bits;
-    if (count == 0 || count > sizeof bytes ||
-        gcmp_dir_read(place->torch->dir, place->torch->file,
-                      view->offset_bytes + (uint64_t)view->offset_elems * count, bytes, count,
-                      NULL) != GRADCMP_OK) {
+/* The value of an element as binary64; false for a type that no step has. */
+static bool element_value(uint64_t bits, enum gradcmp_dtype dtype, double *out) {
+    uint32_t word = (uint32_t)bits;
+    float value;
+    switch (dtype) {
+    case GRADCMP_DTYPE_FLOAT32:
+        memcpy(&value, &word, sizeof value);
+        *out = (double)value;
+        return true;
+    case GRADCMP_DTYPE_FLOAT64:
+        memcpy(out, &bits, sizeof *out);
+        return true;
+    case GRADCMP_DTYPE_INT32:
+        *out = (double)(int32_t)word;
+        return true;
+    case GRADCMP_DTYPE_INT64:
+        *out = (double)(int64_t)bits;
+        return true;
+    default:
         return false;
     }
+}
+
+/* The value of a tensor of one element; *found is false where its type is another. */
+static enum gradcmp_status read_scalar(const struct gcmp_pt_place *place,
+                                       const struct gradcmp_extent *view, bool *found,
+                                       double *out) {
+    unsigned char bytes[8] = {0}, swapped[8];
+    unsigned count = gcmp_dtype_bytes((enum gradcmp_dtype)view->dtype);
+    uint64_t bits = 0;
+    *found = false;
+    if (count > sizeof bytes) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(gcmp_dir_read(place->torch->dir, place->torch->file,
+                           view->offset_bytes + (uint64_t)view->offset_elems * count, bytes, count,
+                           place->error));
     for (unsigned i = 0; i < count; i++) {
         swapped[i] = view->big_endian ? bytes[count - 1 - i] : bytes[i];
     }
     struct gcmp_cursor cursor = gcmp_cursor_make(swapped, count, 0);
     (void)gcmp_read_le(&cursor, count, &bits);
-    if (view->dtype == GRADCMP_DTYPE_FLOAT32) {
-        uint32_t word = (uint32_t)bits;
-        float value;
-        memcpy(&value, &word, sizeof value);
-        *out = (double)value;
-    } else if (view->dtype == GRADCMP_DTYPE_FLOAT64) {
-        memcpy(out, &bits, sizeof *out);
-    } else if (view->dtype == GRADCMP_DTYPE_INT64 || view->dtype == GRADCMP_DTYPE_INT32) {
-        *out = (double)(count == 4 ? (int64_t)(int32_t)bits : (int64_t)bits);
-    } else {
-        return false;
-    }
-    return true;
+    *found = element_value(bits, (enum gradcmp_dtype)view->dtype, out);
+    return GRADCMP_OK;
 }
 
 /* Take note of one step count: all parameters' must agree to tell the iteration. */
@@ -240,10 +254,13 @@ static enum gradcmp_status walk_value(struct walk *walk, const struct gcmp_node 
     size_t before = set->tensor_count;
     GCMP_TRY(gcmp_pt_add_tensor(walk->place, value, &about));
     const struct gcmp_pt_tensor *added = &set->tensors[before];
-    if (is_step && set->tensor_count > before && added->unread == NULL && added->ndim == 0 &&
-        read_scalar(walk->place, &added->view, &number)) {
-        note_step(set, number);
-        *step = number;
+    if (is_step && set->tensor_count > before && added->unread == NULL && added->ndim == 0) {
+        bool found;
+        GCMP_TRY(read_scalar(walk->place, &added->view, &found, &number));
+        if (found) {
+            note_step(set, number);
+            *step = number;
+        }
     }
     return GRADCMP_OK;
 }

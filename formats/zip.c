@@ -15,7 +15,7 @@
 enum { WHOLE_BYTES = 16 * 1024, END_BYTES = 4 * 1024 };
 
 enum {
-    ENTRY_SIGNATURE = 0x02014b50,
+    DIRECTORY_SIGNATURE = 0x02014b50,
     LOCAL_BYTES_FIXED = 30,
     EXTRA_ZIP64 = 1,
     FLAG_ENCRYPTED = 1 << 0,
@@ -24,6 +24,28 @@ enum {
     FLAG_MASKED = 1 << 13,
     FLAGS_SECRET = FLAG_ENCRYPTED | FLAG_STRONG | FLAG_MASKED
 };
+
+/* The numbers that a directory entry and a local header begin with, and their bytes. */
+enum {
+    ENTRY_SIGNATURE,
+    ENTRY_VERSIONS,
+    ENTRY_FLAGS,
+    ENTRY_METHOD,
+    ENTRY_TIME,
+    ENTRY_CRC32,
+    ENTRY_STORED,
+    ENTRY_BYTES,
+    ENTRY_NAME,
+    ENTRY_EXTRA,
+    ENTRY_COMMENT,
+    ENTRY_DISK,
+    ENTRY_INNER,
+    ENTRY_OUTER,
+    ENTRY_HEADER,
+    ENTRY_NUMBERS,
+    LOCAL_NUMBERS = ENTRY_COMMENT
+};
+static const char ENTRY_WIDTHS[] = "442244442222244", LOCAL_WIDTHS[] = "4222444422";
 
 /* One entry of the central directory. */
 struct entry {
@@ -166,26 +188,26 @@ static enum gradcmp_status read_entry(const struct gcmp_zip_archive *archive,
                                       struct gcmp_cursor *cursor, struct entry *entry) {
     *entry = (struct entry){.name = (const unsigned char *)"",
                             .at = gcmp_cursor_offset(cursor) - archive->offset_bytes};
-    uint32_t signature = 0;
-    uint16_t extra_bytes = 0, comment_bytes = 0, disk = 0;
+    uint64_t fixed[ENTRY_NUMBERS] = {0};
     const unsigned char *extra = NULL;
-    bool ok =
-        gcmp_read_u32le(cursor, &signature) && gcmp_skip(cursor, 4) &&
-        gcmp_read_u16le(cursor, &entry->flags) && gcmp_read_u16le(cursor, &entry->method) &&
-        gcmp_skip(cursor, 4) && gcmp_read_u32le(cursor, &entry->crc32) &&
-        gcmp_read_le(cursor, 4, &entry->stored_bytes) && gcmp_read_le(cursor, 4, &entry->bytes) &&
-        gcmp_read_u16le(cursor, &entry->name_bytes) && gcmp_read_u16le(cursor, &extra_bytes) &&
-        gcmp_read_u16le(cursor, &comment_bytes) && gcmp_read_u16le(cursor, &disk) &&
-        gcmp_skip(cursor, 6) && gcmp_read_le(cursor, 4, &entry->header_at) &&
-        gcmp_read_bytes(cursor, entry->name_bytes, &entry->name) &&
-        gcmp_read_bytes(cursor, extra_bytes, &extra) && gcmp_skip(cursor, comment_bytes);
-    if (!ok || signature != ENTRY_SIGNATURE) {
+    bool ok = gcmp_read_numbers(cursor, ENTRY_WIDTHS, fixed) &&
+              gcmp_read_bytes(cursor, fixed[ENTRY_NAME], &entry->name) &&
+              gcmp_read_bytes(cursor, fixed[ENTRY_EXTRA], &extra) &&
+              gcmp_skip(cursor, fixed[ENTRY_COMMENT]);
+    if (!ok || fixed[ENTRY_SIGNATURE] != DIRECTORY_SIGNATURE) {
         GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, entry->at,
                       "no directory entry where one is due");
     }
+    entry->flags = (uint16_t)fixed[ENTRY_FLAGS];
+    entry->method = (uint16_t)fixed[ENTRY_METHOD];
+    entry->crc32 = (uint32_t)fixed[ENTRY_CRC32];
+    entry->stored_bytes = fixed[ENTRY_STORED];
+    entry->bytes = fixed[ENTRY_BYTES];
+    entry->name_bytes = (uint16_t)fixed[ENTRY_NAME];
+    entry->header_at = fixed[ENTRY_HEADER];
     uint64_t *const numbers[] = {&entry->bytes, &entry->stored_bytes, &entry->header_at};
-    if (!read_zip64_extra(gcmp_cursor_make(extra, extra_bytes, 0), numbers, 3) ||
-        (disk != 0 && disk != GCMP_ZIP_SATURATED_16)) {
+    if (!read_zip64_extra(gcmp_cursor_make(extra, (size_t)fixed[ENTRY_EXTRA], 0), numbers, 3) ||
+        (fixed[ENTRY_DISK] != 0 && fixed[ENTRY_DISK] != GCMP_ZIP_SATURATED_16)) {
         GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, entry->at,
                       NAME_FORMAT ": bad zip64 extra field", NAME_ARGS(entry));
     }
@@ -199,13 +221,17 @@ struct local {
     uint64_t stored_bytes, bytes;
 };
 
-static bool read_local_fixed(struct gcmp_cursor *cursor, struct local *local) {
-    return gcmp_read_u32le(cursor, &local->signature) && gcmp_skip(cursor, 2) &&
-           gcmp_read_u16le(cursor, &local->flags) && gcmp_read_u16le(cursor, &local->method) &&
-           gcmp_skip(cursor, 4) && gcmp_read_u32le(cursor, &local->crc32) &&
-           gcmp_read_le(cursor, 4, &local->stored_bytes) &&
-           gcmp_read_le(cursor, 4, &local->bytes) && gcmp_read_u16le(cursor, &local->name_bytes) &&
-           gcmp_read_u16le(cursor, &local->extra_bytes);
+static struct local read_local_fixed(struct gcmp_cursor *cursor) {
+    uint64_t fixed[LOCAL_NUMBERS] = {0};
+    (void)gcmp_read_numbers(cursor, LOCAL_WIDTHS, fixed); /* all of them were fetched */
+    return (struct local){.signature = (uint32_t)fixed[ENTRY_SIGNATURE],
+                          .flags = (uint16_t)fixed[ENTRY_FLAGS],
+                          .method = (uint16_t)fixed[ENTRY_METHOD],
+                          .crc32 = (uint32_t)fixed[ENTRY_CRC32],
+                          .stored_bytes = fixed[ENTRY_STORED],
+                          .bytes = fixed[ENTRY_BYTES],
+                          .name_bytes = (uint16_t)fixed[ENTRY_NAME],
+                          .extra_bytes = (uint16_t)fixed[ENTRY_EXTRA]};
 }
 
 /* Where the local header states the sizes (no descriptor follows the data), they must be right. */
@@ -224,16 +250,16 @@ static bool local_sizes_agree(const struct entry *entry, struct local *local,
 static enum gradcmp_status read_local(const struct gcmp_zip_archive *archive, struct entry *entry,
                                       uint64_t *data_at) {
     struct gcmp_cursor cursor;
-    struct local local = {0};
     GCMP_TRY(
         gcmp_zip_fetch(archive, entry->header_at, LOCAL_BYTES_FIXED + entry->name_bytes, &cursor));
-    const unsigned char *name = NULL;
-    if (!read_local_fixed(&cursor, &local) || local.signature != GCMP_ZIP_LOCAL_SIGNATURE) {
+    const unsigned char *name = (const unsigned char *)"";
+    struct local local = read_local_fixed(&cursor);
+    (void)gcmp_read_bytes(&cursor, entry->name_bytes, &name);
+    if (local.signature != GCMP_ZIP_LOCAL_SIGNATURE) {
         GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, entry->header_at,
                       NAME_FORMAT ": no local header where the directory says", NAME_ARGS(entry));
     }
     if (local.name_bytes != entry->name_bytes ||
-        !gcmp_read_bytes(&cursor, entry->name_bytes, &name) ||
         memcmp(name, entry->name, entry->name_bytes) != 0 || local.method != entry->method ||
         (local.flags & FLAGS_SECRET) != 0) {
         GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, entry->header_at,

@@ -2,6 +2,8 @@
  * is. */
 #include "formats/zip_private.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 
 /* Limits. A directory of 1 GiB names over ten million records. */
@@ -16,16 +18,34 @@ enum {
     END64_BYTES_MIN = 56
 };
 
+/* The numbers of an end record, classic or zip64, as they follow each other. */
+struct end_record {
+    uint64_t disk, directory_disk, entries_here, entries, directory_bytes, directory_at;
+    uint64_t comment_bytes; /* classic alone */
+    uint64_t at;            /* first byte of the end records: where the directory must end */
+};
+enum { CLASSIC_NUMBERS = 7, WIDE_NUMBERS = 6 };
+static const char CLASSIC_WIDTHS[] = "42222442", WIDE_WIDTHS[] = "484448888";
+static const char LOCATOR_WIDTHS[] = "4484";
+
+/* Read the numbers at position `at`, of `bytes` bytes, which the archive holds. */
+static enum gradcmp_status read_numbers(const struct gcmp_zip_archive *archive, uint64_t at,
+                                        unsigned bytes, const char *widths, uint64_t *numbers) {
+    struct gcmp_cursor cursor;
+    GCMP_TRY(gcmp_zip_fetch(archive, at, bytes, &cursor));
+    (void)gcmp_read_numbers(&cursor, widths, numbers); /* all of them were fetched */
+    return GRADCMP_OK;
+}
+
 /* Without an end record, the first bytes tell an archive that was cut short from other content. */
 static enum gradcmp_status fail_without_end(const struct gcmp_zip_archive *archive) {
-    struct gcmp_cursor cursor;
-    uint32_t signature = 0;
-    GCMP_TRY(gcmp_zip_fetch(archive, 0, sizeof signature, &cursor));
-    (void)gcmp_read_u32le(&cursor, &signature);
+    uint64_t signature = 0;
+    GCMP_TRY(read_numbers(archive, 0, 4, "4", &signature));
     if (signature != GCMP_ZIP_LOCAL_SIGNATURE) {
         GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, 0,
                       "not a torch.save archive: expected it to begin with %08x, found %08x",
-                      __builtin_bswap32(GCMP_ZIP_LOCAL_SIGNATURE), __builtin_bswap32(signature));
+                      __builtin_bswap32(GCMP_ZIP_LOCAL_SIGNATURE),
+                      __builtin_bswap32((uint32_t)signature));
     }
     GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, archive->length_bytes,
                   "an archive cut short: no end record");
@@ -45,14 +65,14 @@ static enum gradcmp_status find_end_with_comment(const struct gcmp_zip_archive *
     unsigned found = 0;
     bool fits = false;
     for (uint64_t skip = 0; skip + END_BYTES_FIXED <= span; skip++) {
-        uint32_t signature = 0;
-        uint16_t comment = 0;
-        (void)(gcmp_cursor_seek(&cursor, skip) && gcmp_read_u32le(&cursor, &signature));
-        if (signature != END_SIGNATURE) {
+        uint64_t numbers[1 + CLASSIC_NUMBERS] = {0};
+        (void)gcmp_cursor_seek(&cursor, skip); /* a whole record lies there */
+        (void)gcmp_read_numbers(&cursor, "4", numbers);
+        if (numbers[0] != END_SIGNATURE) {
             continue;
         }
-        (void)(gcmp_skip(&cursor, 16) && gcmp_read_u16le(&cursor, &comment));
-        bool this_fits = skip + END_BYTES_FIXED + comment == span;
+        (void)gcmp_read_numbers(&cursor, CLASSIC_WIDTHS + 1, numbers + 1);
+        bool this_fits = skip + END_BYTES_FIXED + numbers[CLASSIC_NUMBERS] == span;
         found += fits || this_fits; /* once one fits, any signature after it counts */
         if (this_fits && !fits) {
             *at = start + skip;
@@ -68,45 +88,22 @@ static enum gradcmp_status find_end_with_comment(const struct gcmp_zip_archive *
     return fail_without_end(archive);
 }
 
-static enum gradcmp_status find_end(const struct gcmp_zip_archive *archive, uint64_t *at) {
+/* Find and read the classic end record. */
+static enum gradcmp_status read_end(const struct gcmp_zip_archive *archive,
+                                    struct end_record *end) {
+    uint64_t numbers[1 + CLASSIC_NUMBERS] = {0};
     if (archive->length_bytes < END_BYTES_FIXED) {
         GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, archive->length_bytes,
                       "%llu bytes cannot hold an archive",
                       (unsigned long long)archive->length_bytes);
     }
-    *at = archive->length_bytes - END_BYTES_FIXED;
-    struct gcmp_cursor cursor;
-    GCMP_TRY(gcmp_zip_fetch(archive, *at, END_BYTES_FIXED, &cursor));
-    uint32_t signature = 0;
-    uint16_t comment = 0;
-    bool ok = gcmp_read_u32le(&cursor, &signature) && gcmp_skip(&cursor, 16) &&
-              gcmp_read_u16le(&cursor, &comment);
-    if (ok && signature == END_SIGNATURE && comment == 0) {
-        return GRADCMP_OK;
+    end->at = archive->length_bytes - END_BYTES_FIXED;
+    GCMP_TRY(read_numbers(archive, end->at, END_BYTES_FIXED, CLASSIC_WIDTHS, numbers));
+    if (numbers[0] != END_SIGNATURE || numbers[CLASSIC_NUMBERS] != 0) {
+        GCMP_TRY(find_end_with_comment(archive, &end->at));
+        GCMP_TRY(read_numbers(archive, end->at, END_BYTES_FIXED, CLASSIC_WIDTHS, numbers));
     }
-    return find_end_with_comment(archive, at);
-}
-
-/* The numbers of an end record, classic or zip64. */
-struct end_record {
-    uint64_t disk, directory_disk, entries_here, entries, directory_bytes, directory_at;
-    uint64_t at; /* first byte of the end records: where the directory must end */
-};
-
-static enum gradcmp_status read_end(const struct gcmp_zip_archive *archive, uint64_t at,
-                                    struct end_record *end) {
-    struct gcmp_cursor cursor;
-    GCMP_TRY(gcmp_zip_fetch(archive, at, END_BYTES_FIXED, &cursor));
-    bool ok = gcmp_skip(&cursor, 4) && gcmp_read_le(&cursor, 2, &end->disk) &&
-              gcmp_read_le(&cursor, 2, &end->directory_disk) &&
-              gcmp_read_le(&cursor, 2, &end->entries_here) &&
-              gcmp_read_le(&cursor, 2, &end->entries) &&
-              gcmp_read_le(&cursor, 4, &end->directory_bytes) &&
-              gcmp_read_le(&cursor, 4, &end->directory_at);
-    end->at = at;
-    if (!ok) {
-        GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, at, "end record cut short");
-    }
+    memcpy(end, numbers + 1, CLASSIC_NUMBERS * sizeof *numbers);
     return GRADCMP_OK;
 }
 
@@ -119,21 +116,20 @@ static bool agree(uint64_t classic, uint64_t wide, uint64_t saturated) {
  * where it says the zip64 end record is, in front of it. */
 static enum gradcmp_status read_locator(const struct gcmp_zip_archive *archive, uint64_t end_at,
                                         bool *found, uint64_t *at) {
-    struct gcmp_cursor cursor;
-    uint64_t signature = 0, disk = 0, disks = 0;
+    uint64_t numbers[4] = {0}; /* signature, disk, position, disks */
     *found = false;
     if (end_at < LOCATOR_BYTES) {
         return GRADCMP_OK;
     }
     uint64_t locator_at = end_at - LOCATOR_BYTES;
-    GCMP_TRY(gcmp_zip_fetch(archive, locator_at, LOCATOR_BYTES, &cursor));
-    bool ok = gcmp_read_le(&cursor, 4, &signature) && gcmp_read_le(&cursor, 4, &disk) &&
-              gcmp_read_u64le(&cursor, at) && gcmp_read_le(&cursor, 4, &disks);
-    if (!ok || signature != LOCATOR_SIGNATURE) {
+    GCMP_TRY(read_numbers(archive, locator_at, LOCATOR_BYTES, LOCATOR_WIDTHS, numbers));
+    if (numbers[0] != LOCATOR_SIGNATURE) {
         return GRADCMP_OK;
     }
+    *at = numbers[2];
     *found = true;
-    if (disk != 0 || disks > 1 || *at > locator_at || locator_at - *at < END64_BYTES_MIN) {
+    if (numbers[1] != 0 || numbers[3] > 1 || *at > locator_at ||
+        locator_at - *at < END64_BYTES_MIN) {
         GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, locator_at,
                       "zip64 locator points to byte %llu, outside the archive",
                       (unsigned long long)*at);
@@ -144,20 +140,13 @@ static enum gradcmp_status read_locator(const struct gcmp_zip_archive *archive, 
 /* Read the zip64 end record, which must reach up to its locator. */
 static enum gradcmp_status read_wide(const struct gcmp_zip_archive *archive, uint64_t locator_at,
                                      struct end_record *wide) {
-    struct gcmp_cursor cursor;
-    uint64_t signature = 0, bytes = 0;
-    GCMP_TRY(gcmp_zip_fetch(archive, wide->at, END64_BYTES_MIN, &cursor));
-    bool ok = gcmp_read_le(&cursor, 4, &signature) && gcmp_read_u64le(&cursor, &bytes) &&
-              gcmp_skip(&cursor, 4) && gcmp_read_le(&cursor, 4, &wide->disk) &&
-              gcmp_read_le(&cursor, 4, &wide->directory_disk) &&
-              gcmp_read_u64le(&cursor, &wide->entries_here) &&
-              gcmp_read_u64le(&cursor, &wide->entries) &&
-              gcmp_read_u64le(&cursor, &wide->directory_bytes) &&
-              gcmp_read_u64le(&cursor, &wide->directory_at);
-    if (!ok || signature != END64_SIGNATURE || bytes != locator_at - wide->at - 12) {
+    uint64_t numbers[3 + WIDE_NUMBERS] = {0}; /* signature, bytes, versions, then the others */
+    GCMP_TRY(read_numbers(archive, wide->at, END64_BYTES_MIN, WIDE_WIDTHS, numbers));
+    if (numbers[0] != END64_SIGNATURE || numbers[1] != locator_at - wide->at - 12) {
         GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, wide->at,
                       "no zip64 end record where the locator says");
     }
+    memcpy(wide, numbers + 3, WIDE_NUMBERS * sizeof *numbers);
     return GRADCMP_OK;
 }
 
@@ -182,10 +171,8 @@ static enum gradcmp_status read_end64(const struct gcmp_zip_archive *archive,
 }
 
 enum gradcmp_status gcmp_zip_locate(struct gcmp_zip_archive *archive) {
-    uint64_t at = 0;
     struct end_record end = {0};
-    GCMP_TRY(find_end(archive, &at));
-    GCMP_TRY(read_end(archive, at, &end));
+    GCMP_TRY(read_end(archive, &end));
     GCMP_TRY(read_end64(archive, &end));
     if (end.disk != 0 || end.directory_disk != 0 || end.entries_here != end.entries) {
         GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_UNSUPPORTED, end.at, "an archive of several volumes");

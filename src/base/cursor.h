@@ -68,6 +68,17 @@ static inline bool gcmp_read_le(struct gcmp_cursor *cursor, unsigned count, uint
     return true;
 }
 
+/* Read unsigned integers that follow each other: `widths` has a digit for each, how many bytes it
+ * takes. False where fewer are left; those that were read are in `numbers`. */
+static inline bool gcmp_read_numbers(struct gcmp_cursor *cursor, const char *widths,
+                                     uint64_t *numbers) {
+    bool ok = true;
+    for (; ok && *widths != '\0'; widths++) {
+        ok = gcmp_read_le(cursor, (unsigned)(*widths - '0'), numbers++);
+    }
+    return ok;
+}
+
 static inline bool gcmp_read_u8(struct gcmp_cursor *cursor, uint8_t *out) {
     uint64_t value;
     bool ok = gcmp_read_le(cursor, 1, &value);

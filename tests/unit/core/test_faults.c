@@ -119,8 +119,9 @@ ssize_t __wrap___pread_chk(int fd, void *buffer, size_t count, off_t offset, siz
 
 /* What was found, in numbers. */
 struct found {
-    size_t stored, sources, states, notes, parameters, slabs, resolved;
-    uint64_t bytes;
+    size_t stored, sources, states, notes, settings, parameters, slabs, resolved;
+    uint64_t bytes, layers;
+    int64_t iteration;
 };
 
 static enum gradcmp_status resolve_some(const struct gradcmp_checkpoint *checkpoint,
@@ -149,6 +150,9 @@ static enum gradcmp_status look_at(struct gradcmp_checkpoint *checkpoint, struct
     found->stored = checkpoint->catalogue.stored_count;
     found->sources = checkpoint->catalogue.source_count;
     found->notes = checkpoint->catalogue.note_count;
+    found->settings = checkpoint->catalogue.setting_count;
+    found->layers = checkpoint->catalogue.layers;
+    found->iteration = checkpoint->catalogue.iteration;
     found->states = checkpoint->state_count;
     for (size_t i = 0; i < checkpoint->state_count; i++) {
         const struct gradcmp_model *model;
