@@ -161,10 +161,15 @@ static enum gradcmp_status walk_group(struct walk *walk, const struct gcmp_node 
         if (gcmp_node_text(param) != NULL) {
             continue;
         }
-        if (!gcmp_node_int(param, &id) || (name != NULL && gcmp_node_text(name) == NULL)) {
+        if (!gcmp_node_int(param, &id)) {
             PLACE_FAIL(walk->place, GRADCMP_ERROR_CORRUPT, param,
                        "expected a number or a name of a parameter, found %s",
                        gcmp_node_kind_name(param));
+        }
+        if (name != NULL && gcmp_node_text(name) == NULL) {
+            PLACE_FAIL(walk->place, GRADCMP_ERROR_CORRUPT, name,
+                       "param_names: expected the name of parameter %lld, found %s", (long long)id,
+                       gcmp_node_kind_name(name));
         }
         GCMP_TRY(walk->is_known ? check_entry(walk, param, id) : add_entry(walk, param, id, name));
     }

@@ -2,8 +2,9 @@
  * as they like, so what counts is form: an optimizer is a dict of "state" and "param_groups";
  * weights are a dict of tensors.
  *
- * Limits: MAX_DEPTH dicts or lists around what is looked for; MAX_LIST items of a list;
- * MAX_NAME_BYTES of a name; as many entries as the pickle has bytes. */
+ * Limits: MAX_DEPTH dicts or lists around what is looked for; MAX_DICTS dicts of tensors;
+ * MAX_NAME_BYTES of a name; as many entries as the pickle has bytes, LIST_STEP items of a list that
+ * are no dicts counting as one. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "formats/plain_names.h"
 #include "formats/torch_save_set.h"
 
-enum { MAX_DEPTH = 4, MAX_LIST = 256, MAX_NAME_BYTES = 2048, MAX_DICTS = 64 };
+enum { MAX_DEPTH = 4, LIST_STEP = 16, MAX_NAME_BYTES = 2048, MAX_DICTS = 64 };
 
 /* A dict of tensors that may be a model's. */
 struct candidate {
@@ -139,11 +140,13 @@ static enum gradcmp_status look_into_list(struct gcmp_pt_place *place, const str
                                           const char *path, struct candidates *candidates,
                                           unsigned depth) {
     size_t count = gcmp_node_count(list);
-    for (size_t i = 0; i < count && i < MAX_LIST; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct gcmp_node *item = gcmp_node_item(list, i);
         char number[24];
         const char *below;
-        GCMP_TRY(visit(place, list));
+        if (is_dict(item) || i % LIST_STEP == 0) { /* a list of numbers may be held often */
+            GCMP_TRY(visit(place, list));
+        }
         if (is_dict(item)) {
             snprintf(number, sizeof number, "%zu", i);
             GCMP_TRY(join_path(place, path, number, &below));
