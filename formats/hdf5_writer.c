@@ -190,7 +190,8 @@ static size_t read_answer(const struct gcmp_h5_writer *writer, char *answer, siz
 
 static enum gradcmp_status conclude(const char *answer, size_t count, int ended,
                                     struct gradcmp_error *error) {
-    if (count == 0 || !WIFEXITED(ended)) {
+    bool is_done = WIFEXITED(ended) && (WEXITSTATUS(ended) == 0 || answer[0] != GRADCMP_OK);
+    if (count == 0 || !is_done) {
         GCMP_FAIL(error, GRADCMP_ERROR_IO,
                   "hdf5: the helper program ended %s %d before the file did",
                   WIFSIGNALED(ended) ? "by signal" : "with status",
