@@ -13,10 +13,9 @@
 enum { MAX_NAME_BYTES = 2048 };
 
 #define PLACE_FAIL(place, code, node, ...)                                                         \
-    GCMP_FAIL_AT((place)->error, (code),                                                           \
-                 gcmp_dir_file_path((place)->torch->dir, (place)->torch->file),                    \
-                 (place)->torch->pickle->offset_bytes + ((node) == NULL ? 0 : (node)->at),         \
-                 "deepspeed: " __VA_ARGS__)
+    GCMP_FAIL_AT(                                                                                  \
+        (place)->error, (code), gcmp_dir_file_path((place)->torch->dir, (place)->torch->file),     \
+        (place)->torch->pickle->offset_bytes + gcmp_node_at(node), "deepspeed: " __VA_ARGS__)
 
 static bool is_dict(const struct gcmp_node *node) {
     return node != NULL && (node->kind == GCMP_NODE_DICT || node->kind == GCMP_NODE_CALL);

@@ -32,7 +32,7 @@ struct reader {
 #define READER_FAIL(reader, code, node, ...)                                                       \
     GCMP_FAIL_AT((reader)->error, (code),                                                          \
                  gcmp_dir_file_path((reader)->catalogue->dir, (reader)->rank->file),               \
-                 (reader)->torch.pickle->offset_bytes + ((node) == NULL ? 0 : (node)->at),         \
+                 (reader)->torch.pickle->offset_bytes + gcmp_node_at(node),                        \
                  "deepspeed: " __VA_ARGS__)
 
 static enum gradcmp_status visit(struct reader *reader, const struct gcmp_node *node) {

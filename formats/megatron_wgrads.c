@@ -157,7 +157,7 @@ static enum gradcmp_status read_root(struct dump *dump, struct gcmp_rank_reader 
         GCMP_TRY(gcmp_rank_walk(reader, value, add_tensor, &visit, error));
         chunk->end = dump->catalogue->stored_count;
     }
-    if (gcmp_node_count(root) == 0) {
+    if (!gcmp_node_pair(root, 0, &key, &value)) {
         GCMP_RANK_FAIL(reader, root, error, GRADCMP_ERROR_CORRUPT,
                        "expected a dict of model chunks, found %s", gcmp_node_kind_name(root));
     }

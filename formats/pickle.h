@@ -157,6 +157,9 @@ bool gcmp_node_is_bytes(const struct gcmp_node *node);
 GRADCMP_MUST_USE enum gradcmp_status
 gcmp_node_bytes(const struct gcmp_node *node, struct gcmp_arena *arena, const unsigned char **bytes,
                 size_t *length_bytes, struct gradcmp_error *error);
+/* Where a node's opcode stands, in bytes from the first of the pickle; 0 for NULL. */
+uint64_t gcmp_node_at(const struct gcmp_node *node);
+
 /* What a node is called in messages: "a list", "an integer"; "nothing" for NULL. */
 const char *gcmp_node_kind_name(const struct gcmp_node *node);
 /* The name of a GLOBAL, or of the global that a CALL calls, as "module.name" is written in a

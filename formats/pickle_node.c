@@ -4,6 +4,10 @@
 
 #include <string.h>
 
+uint64_t gcmp_node_at(const struct gcmp_node *node) {
+    return node == NULL ? 0 : node->at;
+}
+
 const char *gcmp_node_kind_name(const struct gcmp_node *node) {
     static const char *const names[] = {
         [GCMP_NODE_NONE] = "None",

@@ -76,8 +76,8 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_rank_walk(struct gcmp_rank_reader *rea
 
 /* Fail at a node of the reader's file. */
 #define GCMP_RANK_FAIL(reader, node, error, code, ...)                                             \
-    return gcmp_error_set(                                                                         \
-        (error), (code), gcmp_dir_file_path((reader)->torch.dir, (reader)->torch.file),            \
-        (reader)->torch.pickle->offset_bytes + ((node) == NULL ? 0 : (node)->at), __VA_ARGS__)
+    return gcmp_error_set((error), (code),                                                         \
+                          gcmp_dir_file_path((reader)->torch.dir, (reader)->torch.file),           \
+                          (reader)->torch.pickle->offset_bytes + gcmp_node_at(node), __VA_ARGS__)
 
 #endif

@@ -17,8 +17,7 @@ enum { MAX_GROUPS = 1 << 20, MAX_NAME_BYTES = 2048 };
 #define PLACE_FAIL(place, code, node, ...)                                                         \
     GCMP_FAIL_AT((place)->error, (code),                                                           \
                  gcmp_dir_file_path((place)->torch->dir, (place)->torch->file),                    \
-                 (place)->torch->pickle->offset_bytes + ((node) == NULL ? 0 : (node)->at),         \
-                 "torch: " __VA_ARGS__)
+                 (place)->torch->pickle->offset_bytes + gcmp_node_at(node), "torch: " __VA_ARGS__)
 
 /* One optimizer under way. */
 struct walk {

@@ -28,8 +28,7 @@ struct candidates {
 #define PLACE_FAIL(place, code, node, ...)                                                         \
     GCMP_FAIL_AT((place)->error, (code),                                                           \
                  gcmp_dir_file_path((place)->torch->dir, (place)->torch->file),                    \
-                 (place)->torch->pickle->offset_bytes + ((node) == NULL ? 0 : (node)->at),         \
-                 "torch: " __VA_ARGS__)
+                 (place)->torch->pickle->offset_bytes + gcmp_node_at(node), "torch: " __VA_ARGS__)
 
 static struct gcmp_arena *arena_of(const struct gcmp_pt_place *place) {
     return place->set->catalogue->arena;

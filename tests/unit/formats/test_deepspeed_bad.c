@@ -196,6 +196,22 @@ static void test_deepspeed__an_optimizer_without_zero(void **state) {
     }
 }
 
+/* Buffers stand among the weights; names that are none, or of nothing, do no harm. */
+static void test_deepspeed__buffers_are_no_weights(void **state) {
+    write_pt(*state, MODEL_FILE,
+             PT_DICT(PT_TEXT("module") PT_DICT(PT_TEXT("a") PT_MATRIX("3", "4") PT_TEXT("rope")
+                                                   PT_VECTOR("4")) PT_TEXT("buffer_names")
+                         PT_LIST(PT_TEXT("rope") PT_INT("3") PT_TEXT("rope") PT_TEXT("none"))
+                             PT_TEXT("optimizer") PT_OPTIMIZER(
+                                 PT_INT("0") PT_DICT(PT_TEXT("exp_avg") PT_MATRIX("3", "4")),
+                                 PT_GROUP(PT_INT("0")))));
+    struct opened *opened = open_good(&gcmp_format_deepspeed, *state);
+    assert_int_equal(count_state(opened, "param"), 1);
+    assert_non_null(find_stored(opened, "a", "exp_avg"));
+    assert_null(find_stored(opened, "rope", "param"));
+    close_format(opened);
+}
+
 static void check_number(const struct opened *opened, const char *name, double value) {
     const struct gradcmp_setting *setting = gcmp_catalogue_setting(&opened->catalogue, name);
     assert_non_null(setting);
@@ -285,6 +301,7 @@ int main(void) {
         TEMP_TEST(test_deepspeed__forms_of_a_ranks_file),
         TEMP_TEST(test_deepspeed__what_a_models_file_must_not_hold),
         TEMP_TEST(test_deepspeed__an_optimizer_without_zero),
+        TEMP_TEST(test_deepspeed__buffers_are_no_weights),
         TEMP_TEST(test_deepspeed__settings_are_taken_from_the_configuration),
         TEMP_TEST(test_deepspeed__repeated_objects_are_bounded),
     };
