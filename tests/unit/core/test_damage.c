@@ -178,10 +178,11 @@ static void blank_names(char *text) {
     *to = '\0';
 }
 
-/* Keep the first refusal of each sort. */
+/* Keep the first refusal of each sort; "it" is the damaged file. */
 static void tell(struct trial *trial, const struct gradcmp_error *error) {
     char line[sizeof error->path + sizeof error->message + 64], place[24] = "-";
-    const char *path = error->path + strlen(trial->temp) + 1;
+    bool is_damaged = strcmp(error->path, trial->file) == 0;
+    const char *path = is_damaged ? "it" : error->path + strlen(trial->temp) + 1;
     if (error->offset_bytes != GRADCMP_NO_OFFSET) {
         snprintf(place, sizeof place, "%llu", (unsigned long long)error->offset_bytes);
     }
