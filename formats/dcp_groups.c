@@ -68,25 +68,7 @@ static bool read_number(const unsigned char *bytes, enum gradcmp_dtype dtype, do
     for (unsigned i = width; i-- > 0;) {
         bits = bits << 8 | bytes[i];
     }
-    uint32_t word = (uint32_t)bits;
-    float single;
-    switch (dtype) {
-    case GRADCMP_DTYPE_FLOAT32:
-        memcpy(&single, &word, sizeof single);
-        *out = (double)single;
-        return true;
-    case GRADCMP_DTYPE_FLOAT64:
-        memcpy(out, &bits, sizeof *out);
-        return true;
-    case GRADCMP_DTYPE_INT64:
-        *out = (double)(int64_t)bits;
-        return true;
-    case GRADCMP_DTYPE_INT32:
-        *out = (int32_t)word;
-        return true;
-    default:
-        return false;
-    }
+    return gcmp_dtype_number(dtype, bits, out);
 }
 
 /* Copy the bytes of element `elem` of a record. */

@@ -177,29 +177,6 @@ static enum gradcmp_status walk_group(struct walk *walk, const struct gcmp_node 
 
 /* --- steps --- */
 
-/* The value of an element as binary64; false for a type that no step has. */
-static bool element_value(uint64_t bits, enum gradcmp_dtype dtype, double *out) {
-    uint32_t word = (uint32_t)bits;
-    float value;
-    switch (dtype) {
-    case GRADCMP_DTYPE_FLOAT32:
-        memcpy(&value, &word, sizeof value);
-        *out = (double)value;
-        return true;
-    case GRADCMP_DTYPE_FLOAT64:
-        memcpy(out, &bits, sizeof *out);
-        return true;
-    case GRADCMP_DTYPE_INT32:
-        *out = (double)(int32_t)word;
-        return true;
-    case GRADCMP_DTYPE_INT64:
-        *out = (double)(int64_t)bits;
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* The value of a tensor of one element; *found is false where its type is another. */
 static enum gradcmp_status read_scalar(const struct gcmp_pt_place *place,
                                        const struct gradcmp_extent *view, bool *found,
@@ -219,7 +196,7 @@ static enum gradcmp_status read_scalar(const struct gcmp_pt_place *place,
     }
     struct gcmp_cursor cursor = gcmp_cursor_make(swapped, count, 0);
     (void)gcmp_read_le(&cursor, count, &bits);
-    *found = element_value(bits, (enum gradcmp_dtype)view->dtype, out);
+    *found = gcmp_dtype_number((enum gradcmp_dtype)view->dtype, bits, out);
     return GRADCMP_OK;
 }
 

@@ -57,6 +57,28 @@ unsigned gcmp_dtype_precision(enum gradcmp_dtype dtype) {
     return facts_of(dtype)->precision;
 }
 
+bool gcmp_dtype_number(enum gradcmp_dtype dtype, uint64_t bits, double *out) {
+    uint32_t word = (uint32_t)bits;
+    float single;
+    switch (dtype) {
+    case GRADCMP_DTYPE_FLOAT32:
+        memcpy(&single, &word, sizeof single);
+        *out = (double)single;
+        return true;
+    case GRADCMP_DTYPE_FLOAT64:
+        memcpy(out, &bits, sizeof *out);
+        return true;
+    case GRADCMP_DTYPE_INT32:
+        *out = (double)(int32_t)word;
+        return true;
+    case GRADCMP_DTYPE_INT64:
+        *out = (double)(int64_t)bits;
+        return true;
+    default:
+        return false;
+    }
+}
+
 enum gradcmp_dtype gcmp_dtype_find(const char *name) {
     for (unsigned i = 1; i < GRADCMP_DTYPE_COUNT; i++) {
         if (strcmp(facts[i].name, name) == 0 || strcmp(facts[i].alias, name) == 0) {

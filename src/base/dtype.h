@@ -3,6 +3,7 @@
 #define GCMP_BASE_DTYPE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "gradcmp/gradcmp.h"
 
@@ -15,6 +16,8 @@ bool gcmp_dtype_is_float(enum gradcmp_dtype dtype);
 double gcmp_dtype_eps(enum gradcmp_dtype dtype);
 /* Stored precision: the bits of the significand, the hidden one included (bf16 8, e5m2 3). */
 unsigned gcmp_dtype_precision(enum gradcmp_dtype dtype);
+/* The number that an element's bits are, of float32, float64, int32 or int64; false for others. */
+bool gcmp_dtype_number(enum gradcmp_dtype dtype, uint64_t bits, double *out);
 /* Find a type by PyTorch's name ("float32") or a common short one ("bf16", "fp32"); NONE if
  * unknown. */
 enum gradcmp_dtype gcmp_dtype_find(const char *name);

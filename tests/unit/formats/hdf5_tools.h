@@ -22,6 +22,20 @@ struct made {
     int extra_filter; /* appended last; 0: none */
 };
 
+/* Stand in for the helper with a shell script, until use_real(). */
+static inline void use_script(const char *temp, const char *script) {
+    char *path = temp_path(temp, "helper"), text[600];
+    snprintf(text, sizeof text, "#!/bin/sh\n%s\n", script);
+    temp_file(temp, "helper", text, strlen(text));
+    assert_int_equal(chmod(path, 0700), 0);
+    setenv("GRADCMP_H5HELPER", path, 1);
+    free(path);
+}
+
+static inline void use_real(void) {
+    setenv("GRADCMP_H5HELPER", GCMP_TEST_H5HELPER, 1);
+}
+
 /* Element i of every dataset that is written: a small number with a fraction. */
 static inline float made_value(uint64_t i) {
     return (float)(i % 1000) + 0.25f;

@@ -23,20 +23,6 @@
 
 static const struct gradcmp_format *const format = &gcmp_format_hdf5;
 
-/* Stand in for the helper with a shell script. */
-static void use_script(const char *temp, const char *script) {
-    char *path = temp_path(temp, "helper"), text[600];
-    snprintf(text, sizeof text, "#!/bin/sh\n%s\n", script);
-    temp_file(temp, "helper", text, strlen(text));
-    assert_int_equal(chmod(path, 0700), 0);
-    setenv("GRADCMP_H5HELPER", path, 1);
-    free(path);
-}
-
-static void use_real(void) {
-    setenv("GRADCMP_H5HELPER", GCMP_TEST_H5HELPER, 1);
-}
-
 static void check_script(const char *temp, const char *script, enum gradcmp_status code,
                          const char *message) {
     char *path = temp_path(temp, "a.h5");

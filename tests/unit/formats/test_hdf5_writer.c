@@ -12,19 +12,6 @@
 #include "formats/hdf5_wire_write.h"
 #include "formats/hdf5_writer.h"
 
-static void use_script(const char *temp, const char *script) {
-    char *path = temp_path(temp, "helper"), text[600];
-    snprintf(text, sizeof text, "#!/bin/sh\n%s\n", script);
-    temp_file(temp, "helper", text, strlen(text));
-    assert_int_equal(chmod(path, 0700), 0);
-    setenv("GRADCMP_H5HELPER", path, 1);
-    free(path);
-}
-
-static void use_real(void) {
-    setenv("GRADCMP_H5HELPER", GCMP_TEST_H5HELPER, 1);
-}
-
 static int open_new(const char *temp) {
     char *path = temp_path(temp, "made.h5");
     int descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
