@@ -1,9 +1,14 @@
-/* Ctrl-C, SIGTERM, SIGHUP: the first one asks the work to stop, the second one ends the program. */
+/* Ctrl-C, SIGTERM, SIGHUP: the first one asks the work to stop, a second of the same ends the
+ * program. */
 #ifndef CLI_INTERRUPT_H
 #define CLI_INTERRUPT_H
 
-/* Catch SIGINT, SIGTERM and SIGHUP once each, unless they are ignored. */
+/* Catch SIGINT, SIGTERM and SIGHUP, unless they are ignored. */
 void cli_interrupt_catch(void);
+
+/* Have a file removed should a signal end the program; the name is copied, and one that is too long
+ * or one too many is left out. With NULL, no file is removed any more. */
+void cli_interrupt_remove(const char *path);
 
 /* Let a closed pipe and a file at its limit be errors of the write that meets them. */
 void cli_interrupt_not_by_writes(void);

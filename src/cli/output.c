@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/message.h"
 
 static int stdout_error; /* errno of the first failed write, or 0 */
@@ -144,8 +145,12 @@ static bool open_temporary(struct cli_file *file, int access) {
         snprintf(file->temporary_path, room, "%.*s.gradcmp-%ld-%u.tmp", (int)folder,
                  file->final_path, (long)getpid(), attempt);
         file->descriptor = open(file->temporary_path, access | HOW, 0666);
-        if (file->descriptor >= 0 || errno != EEXIST) {
-            return file->descriptor >= 0;
+        if (file->descriptor >= 0) {
+            cli_interrupt_remove(file->temporary_path);
+            return true;
+        }
+        if (errno != EEXIST) {
+            return false;
         }
     }
     return false;
@@ -223,6 +228,7 @@ bool cli_file_close(struct cli_file *file, bool keep) {
     if (!is_there && file->temporary_path != NULL) {
         unlink(file->temporary_path);
     }
+    cli_interrupt_remove(NULL);
     release(file);
     return is_there;
 }

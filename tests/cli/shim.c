@@ -5,6 +5,7 @@
  * SHIM_LOOK=M: not the first look does, but the Mth behind that. SHIM_RENAME=M: no look at the
  * clock raises it, but the Mth file that is renamed, once it has its new name. SHIM_READS=TEXT: at
  * the end, how many bytes were read from files with TEXT in their paths is told on standard error.
+ * SHIM_FLUSH=K: it is raised K times when a file is flushed, with its content in it but not its name.
  * SHIM_PROBE=FILE: when the program asks whether it has a terminal, which it does before it reads
  * anything, each of reading FILE, starting a program, a process and a connection is tried, and told
  * on standard error. */
@@ -42,7 +43,7 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     if (clock != CLOCK_MONOTONIC) {
         return (int)syscall(SYS_clock_gettime, clock, now);
     }
-    if (getenv("SHIM_RENAME") == NULL) {
+    if (getenv("SHIM_RENAME") == NULL && getenv("SHIM_FLUSH") == NULL) {
         raise_once(number_of("SHIM_LOOK") + 1);
     }
     if (getenv("SHIM_CLOCK") == NULL) {
@@ -59,6 +60,15 @@ int rename(const char *from, const char *to) {
         raise_once(number_of("SHIM_RENAME"));
     }
     return result;
+}
+
+int fsync(int descriptor) {
+    static long raised;
+    while (raised < number_of("SHIM_FLUSH")) {
+        raised++;
+        raise((int)number_of("SHIM_SIGNAL"));
+    }
+    return (int)syscall(SYS_fsync, descriptor);
 }
 
 static atomic_long bytes_read;
