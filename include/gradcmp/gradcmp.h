@@ -498,10 +498,9 @@ struct gradcmp_metrics_options {
      * more than 25); replaces every other judgement of that metric. */
     const char *const *max_ratios;
     size_t max_ratio_count;
-    int allow_same; /* nonzero: the same file or folder may stand on both sides */
 };
 #define GRADCMP_METRICS_OPTIONS_INIT                                                               \
-    { sizeof(struct gradcmp_metrics_options), 0, NULL, NULL, NULL, 0, NULL, 0, 0 }
+    { sizeof(struct gradcmp_metrics_options), 0, NULL, NULL, NULL, 0, NULL, 0 }
 
 /* Compare the metric series of two runs: TensorBoard event files (a file, or a folder with those of
  * a run and its restarts), golden values as Megatron-LM's tests keep them (JSON), training logs
@@ -675,10 +674,9 @@ struct gradcmp_trace_options {
     int lenient; /* nonzero: what cannot be read or compared is left out, the rest is judged */
     gradcmp_progress_fn progress; /* may be NULL; counts bytes of both sides */
     void *progress_user;
-    int allow_same; /* nonzero: the same folder may stand on both sides */
 };
 #define GRADCMP_TRACE_OPTIONS_INIT                                                                 \
-    { sizeof(struct gradcmp_trace_options), 0, NULL, NULL, 0 }
+    { sizeof(struct gradcmp_trace_options), 0, NULL, NULL }
 
 /* Find the first operation whose outputs differ in two traces of a run: directories of rank-local
  * records as Megatron-LM's tracer, PyTorch's DebugMode or msprobe write them, or folders with

@@ -212,14 +212,12 @@ static enum gradcmp_status conclude(struct pass *pass, struct gradcmp_error *err
 
 /* --- the whole --- */
 
-/* One checkpoint under two names proves nothing; `compare` says so in the same words. */
+/* One checkpoint under two names is told, and a part against the whole is refused. */
 static enum gradcmp_status check_two(const struct gcmp_bits_match *match,
-                                     const struct gradcmp_options *options,
                                      struct gradcmp_error *error) {
-    bool is_allowed = options != NULL && options->allow_same;
-    if (!is_allowed && gcmp_dir_is_one(match->a->dir, match->b->dir)) {
-        GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, gcmp_dir_path(match->b->dir), GRADCMP_NO_OFFSET,
-                     "the baseline itself; comparing it with itself proves nothing (--allow-same)");
+    if (gcmp_dir_is_one(match->a->dir, match->b->dir)) {
+        GCMP_TRY(gcmp_bits_note(match->b, error,
+                                "A and B are the same files, and that they agree proves nothing"));
     }
     return gcmp_check_parts(gcmp_dir_path(match->a->dir), gcmp_dir_path(match->b->dir), error);
 }
@@ -235,7 +233,7 @@ static enum gradcmp_status prepare(struct pass *pass, size_t candidate,
     enum gradcmp_status status =
         gcmp_bits_side_open(match->b, task->candidates[candidate], task->options, &result->error);
     if (status == GRADCMP_OK) {
-        status = check_two(match, task->options, &result->error);
+        status = check_two(match, &result->error);
     }
     if (status == GRADCMP_OK) {
         status = gcmp_bits_match(match, &result->error);

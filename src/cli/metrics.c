@@ -14,7 +14,6 @@ int cli_run_metrics(const struct cli_settings *settings) {
     }
     struct gradcmp_metrics_options options = GRADCMP_METRICS_OPTIONS_INIT;
     options.approximate = settings->mode;
-    options.allow_same = settings->options.allow_same;
     options.match = settings->options.match;
     options.exclude = settings->options.exclude;
     options.tolerances = settings->tolerances.items;

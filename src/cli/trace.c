@@ -41,7 +41,6 @@ int cli_run_trace(const struct cli_settings *settings) {
     struct cli_progress progress;
     struct gradcmp_trace_options options = GRADCMP_TRACE_OPTIONS_INIT;
     options.lenient = settings->lenient;
-    options.allow_same = settings->options.allow_same;
     options.progress = cli_progress_step;
     options.progress_user = &progress;
     struct gradcmp_evidence *evidence = NULL;

@@ -446,6 +446,9 @@ static enum gradcmp_status judge(struct gradcmp_evidence *evidence,
         GCMP_FAIL_MEMORY(error);
     }
     fill_cases(evidence, judgement);
+    if (gcmp_dir_is_one(content->a.dir, content->b.dir)) {
+        add_note(evidence, "A and B are the same files, and that they agree proves nothing");
+    }
     add_left_out_note(evidence, content);
     add_side_notes(evidence, "A", &content->a);
     add_side_notes(evidence, "B", &content->b);
@@ -494,12 +497,7 @@ static enum gradcmp_status look(struct gradcmp_evidence *evidence,
                        : options->match == NULL ? "--exclude"
                                                 : "--match and --exclude";
     GCMP_TRY(join_left_out(content, arena, error));
-    GCMP_TRY(judge(evidence, content, error));
-    if (!options->allow_same && gcmp_dir_is_one(content->a.dir, content->b.dir)) {
-        GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, evidence->paths[1], GRADCMP_NO_OFFSET,
-                     "the baseline itself; comparing it with itself proves nothing (--allow-same)");
-    }
-    return GRADCMP_OK;
+    return judge(evidence, content, error);
 }
 
 /* Make evidence in an arena of its own, with both paths and an empty content. */

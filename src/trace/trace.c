@@ -16,7 +16,6 @@ struct session {
     struct gcmp_trace_content *content;
     struct gcmp_dir *dir_a, *dir_b;
     struct gcmp_traces a, b;
-    bool allow_same;
     struct gradcmp_error *error;
 };
 
@@ -209,7 +208,6 @@ static enum gradcmp_status set_up(struct session *s, const struct gradcmp_trace_
     s->run->progress = options->progress;
     s->run->progress_user = options->progress_user;
     s->content->run = s->run;
-    s->allow_same = options->allow_same != 0;
     if (getrandom(&s->run->seed, sizeof s->run->seed, 0) != (ssize_t)sizeof s->run->seed) {
         s->run->seed = (uint64_t)(uintptr_t)s->run; /* address randomisation is better than none */
     }
@@ -221,10 +219,6 @@ static enum gradcmp_status compare(struct session *s, const char *a, const char 
     GCMP_TRY(gcmp_dir_open(b, &s->dir_b, s->error));
     GCMP_TRY(gcmp_traces_find(s->run, s->dir_a, 'a', &s->a, s->error));
     GCMP_TRY(gcmp_traces_find(s->run, s->dir_b, 'b', &s->b, s->error));
-    if (!s->allow_same && gcmp_dir_is_one(s->dir_a, s->dir_b)) {
-        GCMP_FAIL_AT(s->error, GRADCMP_ERROR_USAGE, b, GRADCMP_NO_OFFSET,
-                     "the baseline itself; comparing it with itself proves nothing (--allow-same)");
-    }
     GCMP_TRY(judge_pairs(s));
     return fill_evidence(s, a, b);
 }

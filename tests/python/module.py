@@ -179,13 +179,13 @@ def test_evidence():
     a.write_text(json.dumps(golden))
     golden["lm loss"]["values"]["2"] = 10.75
     b.write_text(json.dumps(golden))
-    same, other = gradcmp.metrics(a, a, allow_same=True), gradcmp.metrics(a, b)
+    same, other = gradcmp.metrics(a, a), gradcmp.metrics(a, b)
     assert same and same.exit_status == 0, same.text()
     assert not other and other.exit_status == 1, other.text()
     assert any(case.outcome == "fail" and case.name == "lm loss" for case in other.cases)
     assert other.summary and other.json()["verdict"] == other.verdict
     assert gradcmp.metrics(a, b, approximate=True, tolerances=["lm loss=0.5"])
-    identical = gradcmp.bits(BASE, BASE, allow_same=True)
+    identical = gradcmp.bits(BASE, BASE)
     assert identical.verdict == "identical" and identical
     assert not gradcmp.bits(BASE, BAD)
     raises(TypeError, gradcmp.bits, BASE, GOOD, ignore="args")  # not of a, r, g and s

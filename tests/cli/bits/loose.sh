@@ -36,7 +36,7 @@ odd='{"layers.0.v":{"dtype":"F8_E8M0","shape":[4],"data_offsets":[8,12]},'
 odd=$odd'"layers.0.w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
 safetensors odd1.safetensors "$odd" 'aaaabbbbcccc'
 safetensors odd2.safetensors "$odd" 'aaaabbbbcccd'
-try bits --allow-same odd1.safetensors odd1.safetensors
+try bits odd1.safetensors odd1.safetensors
 try bits odd1.safetensors odd2.safetensors
 try --state param odd1.safetensors odd2.safetensors
 other_type=$(echo "$odd" | sed 's/F8_E8M0/F8_E4M3FNUZ/; s/,"data_offsets":\[8,12\]/ ,"data_offsets":[8,12]/')

@@ -71,7 +71,6 @@ static inline struct gradcmp_evidence *compare_with(const char *temp, const char
     struct gradcmp_error error = {0};
     char *path_a = temp_path(temp, a), *path_b = temp_path(temp, b);
     own = options == NULL ? own : *options;
-    own.allow_same = 1;
     if (gradcmp_metrics(path_a, path_b, &own, &evidence, &error) != GRADCMP_OK) {
         fail_msg("%s: %s", error.path, error.message);
     }

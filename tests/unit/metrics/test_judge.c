@@ -120,7 +120,6 @@ static void test_options__that_make_no_sense_are_usage_errors(void **state) {
         struct gradcmp_metrics_options options = GRADCMP_METRICS_OPTIONS_INIT;
         struct gradcmp_evidence *evidence;
         struct gradcmp_error error = {0};
-        options.allow_same = 1;
         options.approximate = 1;
         options.tolerances = &bad[i];
         options.tolerance_count = 1;
