@@ -5,10 +5,10 @@
  * SHIM_LOOK=M: not the first look does, but the Mth behind that. SHIM_RENAME=M: no look at the
  * clock raises it, but the Mth file that is renamed, once it has its new name. SHIM_READS=TEXT: at
  * the end, how many bytes were read from files with TEXT in their paths is told on standard error.
- * SHIM_FLUSH=K: it is raised K times when a file is flushed, with its content in it but not its name.
- * SHIM_PROBE=FILE: when the program asks whether it has a terminal, which it does before it reads
- * anything, each of reading FILE, starting a program, a process and a connection is tried, and told
- * on standard error. */
+ * SHIM_FLUSH=K: it is raised K times when a file is flushed, with its content in it but not its
+ * name. SHIM_PROBE=FILE: when the program asks whether it has a terminal, which it does before it
+ * reads anything, each of reading FILE, starting a program, a process and a connection is tried,
+ * and told on standard error. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
