@@ -6,11 +6,9 @@
  * object many times in few bytes. */
 #include "formats/dcp_digest.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/pages.h"
+#include "base/grow.h"
 #include "formats/dcp_item.h"
 
 enum { LEAST_BYTES = 16 };
@@ -26,23 +24,8 @@ struct digest {
 /* Make room for one more item in a growing array; false without memory. */
 static bool grow(struct digest *digest, void *array, size_t count, size_t *capacity,
                  size_t item_bytes) {
-    if (count < *capacity) {
-        return true;
-    }
-    size_t bigger = *capacity < 64 ? 64 : *capacity + *capacity / 2, bytes;
-    void *old, *moved = NULL;
-    memcpy(&old, array, sizeof old);
-    if (bigger > *capacity && gcmp_mul_size(bigger, item_bytes, &bytes)) {
-        moved = realloc(old, bytes);
-    }
-    if (moved == NULL) {
-        digest->no_memory = true;
-        return false;
-    }
-    gcmp_ask_for_huge_pages(moved, bytes);
-    memcpy(array, &moved, sizeof moved);
-    *capacity = bigger;
-    return true;
+    digest->no_memory = digest->no_memory || !gcmp_grow(array, count, capacity, item_bytes);
+    return !digest->no_memory;
 }
 
 static const uint64_t *keep(struct digest *digest, const uint64_t *sizes, unsigned ndim) {

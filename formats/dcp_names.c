@@ -29,6 +29,7 @@ struct naming {
     struct id *ids;
     size_t id_count;
     struct gcmp_map id_index; /* id as text -> index into ids */
+    bool is_scattered;        /* several ranks were first writers of weights */
     struct gradcmp_error *error;
 };
 
@@ -162,12 +163,16 @@ static int compare_ids(const void *a, const void *b) {
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
+/* Whether there is a weight for each number. */
+static bool has_all_weights(const struct naming *naming) {
+    return naming->ids[naming->id_count - 1].number < naming->model_count;
+}
+
 /* Weights of one writer stand in the order of the model, which is what numbers count; but not if
  * there is a number for more weights than these. */
-static void fill_weights(const struct naming *naming, struct gcmp_ids *ids,
+static void fill_weights(struct naming *naming, struct gcmp_ids *ids,
                          struct gcmp_ids_weight *weights) {
-    size_t last = naming->ids[naming->id_count - 1].number;
-    ids->is_ordered = count_groups(naming) <= 1 && last < naming->model_count;
+    ids->is_ordered = count_groups(naming) <= 1 && has_all_weights(naming);
     ids->weights = weights;
     ids->weight_count = naming->model_count;
     for (size_t i = 0; i < naming->model_count; i++) {
@@ -175,6 +180,7 @@ static void fill_weights(const struct naming *naming, struct gcmp_ids *ids,
         weights[i] = (struct gcmp_ids_weight){naming->keys[naming->models[i]].name, stored->shape,
                                               stored->ndim,
                                               gcmp_dcp_first_writer(naming->catalogue, stored)};
+        naming->is_scattered = naming->is_scattered || weights[i].sequence != weights[0].sequence;
     }
 }
 
@@ -232,22 +238,6 @@ static enum gradcmp_status sort_ids(struct naming *naming) {
     return GRADCMP_OK;
 }
 
-/* Whether the weights are all there, in an order that cannot be seen: then the numbers keep their
- * meaning, and another checkpoint may name them. */
-static bool is_scattered(const struct naming *naming) {
-    const struct gradcmp_catalogue *catalogue = naming->catalogue;
-    uint64_t first = UINT64_MAX;
-    for (size_t i = 0; i < naming->model_count; i++) {
-        uint64_t writer = gcmp_dcp_first_writer(catalogue, &catalogue->stored[naming->models[i]]);
-        if (i > 0 && writer != first) {
-            return count_groups(naming) == 1 &&
-                   naming->ids[naming->id_count - 1].number < naming->model_count;
-        }
-        first = writer;
-    }
-    return false;
-}
-
 /* The numbers stand for themselves. */
 static enum gradcmp_status keep_numbers(const struct naming *naming) {
     struct gradcmp_catalogue *catalogue = naming->catalogue;
@@ -276,7 +266,10 @@ static enum gradcmp_status assign_ids(struct naming *naming) {
     }
     GCMP_TRY(sort_ids(naming));
     enum gradcmp_status status = solve_ids(naming);
-    if (status == GRADCMP_ERROR_UNSUPPORTED && is_scattered(naming)) {
+    if (status == GRADCMP_ERROR_UNSUPPORTED && naming->is_scattered && count_groups(naming) == 1 &&
+        has_all_weights(naming)) {
+        /* The order cannot be seen: the numbers keep their meaning, and another checkpoint may name
+         * them. */
         *naming->error = (struct gradcmp_error){0};
         return keep_numbers(naming);
     }

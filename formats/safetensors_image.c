@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/cursor.h"
+#include "base/grow.h"
 #include "base/map.h"
 #include "formats/json_doc.h"
 #include "gradcmp/sys/catalogue.h"
@@ -153,25 +154,13 @@ static enum gradcmp_status read_range(struct header *header, const json_t *entry
     return GRADCMP_OK;
 }
 
-/* Make room for one more tensor. */
-static enum gradcmp_status grow_tensors(struct gcmp_st_image *image, struct gradcmp_error *error) {
-    if (image->count == image->capacity) {
-        size_t capacity = image->capacity == 0 ? 16 : 2 * image->capacity, bytes;
-        struct gcmp_st_tensor *moved =
-            gcmp_mul_size(capacity, sizeof *moved, &bytes) ? realloc(image->tensors, bytes) : NULL;
-        if (moved == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        image->tensors = moved;
-        image->capacity = capacity;
-    }
-    return GRADCMP_OK;
-}
-
 static enum gradcmp_status read_tensor(struct header *header, const char *name,
                                        const json_t *entry) {
     const struct type *type;
-    GCMP_TRY(grow_tensors(header->image, header->error));
+    if (!gcmp_grow(&header->image->tensors, header->image->count, &header->image->capacity,
+                   sizeof *header->image->tensors)) {
+        GCMP_FAIL_MEMORY(header->error);
+    }
     struct gcmp_st_tensor *tensor = &header->image->tensors[header->image->count];
     *tensor = (struct gcmp_st_tensor){.name = name};
     header->tensor = tensor;

@@ -6,6 +6,7 @@
 
 #include "base/catalogue.h"
 #include "base/checked.h"
+#include "base/grow.h"
 #include "base/map.h"
 #include "formats/extracted.h"
 #include "formats/plain_names.h"
@@ -41,15 +42,8 @@ void gcmp_st_set_close(struct gcmp_st_set *set) {
 enum gradcmp_status gcmp_st_set_add(struct gradcmp_catalogue *catalogue, struct gcmp_st_set *set,
                                     const char *name, struct gradcmp_error *error) {
     uint32_t file;
-    if (set->count == set->capacity) {
-        size_t capacity = set->capacity == 0 ? 16 : 2 * set->capacity, bytes;
-        struct gcmp_st_image *moved =
-            gcmp_mul_size(capacity, sizeof *moved, &bytes) ? realloc(set->images, bytes) : NULL;
-        if (moved == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        set->images = moved;
-        set->capacity = capacity;
+    if (!gcmp_grow(&set->images, set->count, &set->capacity, sizeof *set->images)) {
+        GCMP_FAIL_MEMORY(error);
     }
     GCMP_TRY(gcmp_dir_add(catalogue->dir, name, strlen(name), &file, error));
     set->count++;

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/catalogue.h"
 #include "base/dir.h"
@@ -180,14 +179,6 @@ static const char *choose_state(const struct gcmp_comparison *comparison) {
     return preferred[0];
 }
 
-/* True where both sides are the same file or directory, or hold the same files. */
-static bool are_one(const struct gradcmp_checkpoint *a, const struct gradcmp_checkpoint *b) {
-    struct stat stat_a, stat_b;
-    return gcmp_dir_same_files(a->catalogue.dir, b->catalogue.dir) ||
-           (stat(a->path, &stat_a) == 0 && stat(b->path, &stat_b) == 0 &&
-            stat_a.st_dev == stat_b.st_dev && stat_a.st_ino == stat_b.st_ino);
-}
-
 /* Codes of quantised weights are no values, and what is left out of "param" must not look equal. */
 static enum gradcmp_status check_quantised(const struct gcmp_comparison *comparison,
                                            const struct gradcmp_checkpoint *checkpoint,
@@ -212,7 +203,7 @@ static enum gradcmp_status check_comparable(const struct gcmp_comparison *compar
                                             struct gradcmp_error *error) {
     const struct gradcmp_checkpoint *a = comparison->baseline.checkpoint;
     const struct gradcmp_checkpoint *b = candidate->checkpoint;
-    if (!comparison->options->allow_same && are_one(a, b)) {
+    if (!comparison->options->allow_same && gcmp_dir_is_one(a->catalogue.dir, b->catalogue.dir)) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, b->path, GRADCMP_NO_OFFSET,
                      "the baseline itself; comparing it with itself proves nothing (--allow-same)");
     }

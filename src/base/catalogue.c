@@ -6,28 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/pages.h"
-
-/* Make room for one more item in a growing array. */
-static bool grow(void **items, size_t count, size_t *capacity, size_t item_bytes) {
-    if (count < *capacity) {
-        return true;
-    }
-    size_t bigger = *capacity < 16 ? 16 : *capacity + *capacity / 2;
-    size_t bytes;
-    if (bigger <= *capacity || !gcmp_mul_size(bigger, item_bytes, &bytes)) {
-        return false;
-    }
-    void *moved = realloc(*items, bytes);
-    if (moved == NULL) {
-        return false;
-    }
-    gcmp_ask_for_huge_pages(moved, bytes);
-    *items = moved;
-    *capacity = bigger;
-    return true;
-}
+#include "base/grow.h"
 
 uint64_t *gcmp_catalogue_dims(struct gradcmp_catalogue *catalogue, unsigned ndim,
                               const uint64_t *dims) {
@@ -46,12 +25,10 @@ enum gradcmp_status gcmp_catalogue_add_stored(struct gradcmp_catalogue *catalogu
         GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "tensor \"%s\": %u axes, at most %d are read", key,
                   ndim, GRADCMP_MAX_NDIM);
     }
-    void *items = catalogue->stored;
-    if (!grow(&items, catalogue->stored_count, &catalogue->stored_capacity,
-              sizeof *catalogue->stored)) {
+    if (!gcmp_grow(&catalogue->stored, catalogue->stored_count, &catalogue->stored_capacity,
+                   sizeof *catalogue->stored)) {
         GCMP_FAIL_MEMORY(error);
     }
-    catalogue->stored = items;
     struct gradcmp_stored *stored = &catalogue->stored[catalogue->stored_count];
     memset(stored, 0, sizeof *stored);
     stored->key = key;
@@ -71,14 +48,13 @@ enum gradcmp_status gcmp_catalogue_add_stored(struct gradcmp_catalogue *catalogu
 enum gradcmp_status gcmp_catalogue_add_source(struct gradcmp_catalogue *catalogue,
                                               const struct gradcmp_source *source, uint32_t *index,
                                               struct gradcmp_error *error) {
-    void *items = catalogue->sources;
     if (catalogue->source_count >= UINT32_MAX) {
         GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "more than %u pieces", UINT32_MAX);
     }
-    if (!grow(&items, catalogue->source_count, &catalogue->source_capacity, sizeof *source)) {
+    if (!gcmp_grow(&catalogue->sources, catalogue->source_count, &catalogue->source_capacity,
+                   sizeof *source)) {
         GCMP_FAIL_MEMORY(error);
     }
-    catalogue->sources = items;
     *index = (uint32_t)catalogue->source_count;
     catalogue->sources[catalogue->source_count++] = *source;
     return GRADCMP_OK;
@@ -100,11 +76,10 @@ enum gradcmp_status gcmp_catalogue_set(struct gradcmp_catalogue *catalogue,
     if (gcmp_catalogue_setting(catalogue, setting->name) != NULL) {
         return GRADCMP_OK;
     }
-    void *items = catalogue->settings;
-    if (!grow(&items, catalogue->setting_count, &catalogue->setting_capacity, sizeof *setting)) {
+    if (!gcmp_grow(&catalogue->settings, catalogue->setting_count, &catalogue->setting_capacity,
+                   sizeof *setting)) {
         GCMP_FAIL_MEMORY(error);
     }
-    catalogue->settings = items;
     struct gradcmp_setting copy = *setting;
     copy.name = gcmp_arena_dup(catalogue->arena, setting->name);
     if (setting->text != NULL) {
@@ -124,11 +99,10 @@ enum gradcmp_status gcmp_catalogue_note(struct gradcmp_catalogue *catalogue,
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    void *items = catalogue->notes;
-    if (!grow(&items, catalogue->note_count, &catalogue->note_capacity, sizeof *catalogue->notes)) {
+    if (!gcmp_grow(&catalogue->notes, catalogue->note_count, &catalogue->note_capacity,
+                   sizeof *catalogue->notes)) {
         GCMP_FAIL_MEMORY(error);
     }
-    catalogue->notes = items;
     const char *copy = gcmp_arena_dup(catalogue->arena, line);
     if (copy == NULL) {
         GCMP_FAIL_MEMORY(error);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/grow.h"
 
 bool gcmp_bits_is_ignored(const struct gcmp_bits_options *options,
                           const struct gcmp_bits_item *item) {
@@ -22,27 +23,10 @@ bool gcmp_bits_is_ignored(const struct gcmp_bits_options *options,
     return false;
 }
 
-/* Room for one more in a malloced array. */
-static bool grow(void *array, size_t count, size_t *capacity, size_t item_bytes) {
-    if (count < *capacity) {
-        return true;
-    }
-    size_t more = *capacity == 0 ? 64 : *capacity + *capacity / 2;
-    void *old;
-    memcpy(&old, array, sizeof old);
-    void *moved = reallocarray(old, more, item_bytes);
-    if (moved == NULL) {
-        return false;
-    }
-    memcpy(array, &moved, sizeof moved);
-    *capacity = more;
-    return true;
-}
-
 enum gradcmp_status gcmp_bits_add_entry(struct gcmp_bits_match *match,
                                         const struct gcmp_bits_entry *entry,
                                         struct gradcmp_error *error) {
-    if (!grow(&match->entries, match->count, &match->capacity, sizeof *entry)) {
+    if (!gcmp_grow(&match->entries, match->count, &match->capacity, sizeof *entry)) {
         GCMP_FAIL_MEMORY(error);
     }
     match->entries[match->count++] = *entry;
@@ -51,7 +35,7 @@ enum gradcmp_status gcmp_bits_add_entry(struct gcmp_bits_match *match,
 
 static enum gradcmp_status add_ignored(struct gcmp_bits_match *match, const char *path,
                                        struct gradcmp_error *error) {
-    if (!grow(&match->ignored, match->ignored_count, &match->ignored_capacity, sizeof path)) {
+    if (!gcmp_grow(&match->ignored, match->ignored_count, &match->ignored_capacity, sizeof path)) {
         GCMP_FAIL_MEMORY(error);
     }
     match->ignored[match->ignored_count] = gcmp_arena_dup(match->arena, path);

@@ -196,6 +196,9 @@ static void add_left_out_note(struct gradcmp_evidence *evidence,
                               const struct gcmp_metric_content *content) {
     enum { TOLD = 10 };
     size_t count = content->left_out_count, more = count > TOLD ? count - TOLD : 0;
+    if (count == 0) {
+        return;
+    }
     const char *text = gcmp_arena_format(evidence->arena, "%zu metric%s left out by %s: ", count,
                                          count == 1 ? " is" : "s are", content->filters);
     for (size_t i = 0; i < count - more && text != NULL; i++) {
@@ -205,9 +208,7 @@ static void add_left_out_note(struct gradcmp_evidence *evidence,
     if (more > 0 && text != NULL) {
         text = gcmp_arena_format(evidence->arena, "%s and %zu more", text, more);
     }
-    if (count > 0) {
-        add_note(evidence, text);
-    }
+    add_note(evidence, text);
 }
 
 static void add_result_notes(struct gradcmp_evidence *evidence,
