@@ -4,6 +4,7 @@
  * By default one value is tried in each of some places, another one in the next; GRADCMP_DAMAGE=all
  * tries every value in every place, and compares no list. */
 #include "damage_tools.h"
+#include "resolve_tools.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -107,33 +108,14 @@ static void copy_all(const char *from, const char *to) {
 
 /* --- one damaged file --- */
 
-static enum gradcmp_status look_at(const struct gradcmp_checkpoint *checkpoint,
-                                   struct gradcmp_error *error) {
-    const struct gradcmp_catalogue *catalogue = &checkpoint->catalogue;
-    unsigned resolved = 0;
-    for (uint32_t i = 0; i < catalogue->source_count && resolved < MOST_RESOLVED; i++) {
-        const struct gradcmp_source *source = &catalogue->sources[i];
-        struct gradcmp_extent extent = {0};
-        if (source->kind != GRADCMP_SOURCE_ITEM ||
-            catalogue->stored[source->stored].dtype == GRADCMP_DTYPE_NONE) {
-            continue;
-        }
-        GCMP_TRY(catalogue->format->resolve(catalogue, i, &extent, error));
-        free(extent.decoded);
-        if (extent.decoded_in_file) {
-            close(extent.decoded_fd);
-        }
-        resolved++;
-    }
-    return GRADCMP_OK;
-}
-
 static enum gradcmp_status open_it(const char *path, struct gradcmp_error *error) {
     struct gradcmp_checkpoint *checkpoint = NULL;
+    size_t resolved = 0;
+    uint64_t bytes = 0;
     memset(error, 0, sizeof *error);
     enum gradcmp_status status = gradcmp_checkpoint_open(path, NULL, &checkpoint, error);
     if (status == GRADCMP_OK) {
-        status = look_at(checkpoint, error);
+        status = resolve_some(checkpoint, MOST_RESOLVED, &resolved, &bytes, error);
     }
     gradcmp_checkpoint_free(checkpoint);
     return status;

@@ -2,6 +2,7 @@
  * calls are wrapped by the linker (see tests/CMakeLists.txt). Tried are each n whose call comes
  * from a place in the program (a stack of calls) from where none was tried before, the first ones
  * of each sample, and some ten of the rest; GRADCMP_FAULTS=all tries every n. */
+#include "resolve_tools.h"
 #include "temp_tools.h"
 
 #include <errno.h>
@@ -124,27 +125,6 @@ struct found {
     int64_t iteration;
 };
 
-static enum gradcmp_status resolve_some(const struct gradcmp_checkpoint *checkpoint,
-                                        struct found *found, struct gradcmp_error *error) {
-    const struct gradcmp_catalogue *catalogue = &checkpoint->catalogue;
-    for (uint32_t i = 0; i < catalogue->source_count && found->resolved < MOST_RESOLVED; i++) {
-        const struct gradcmp_source *source = &catalogue->sources[i];
-        struct gradcmp_extent extent = {0};
-        if (source->kind != GRADCMP_SOURCE_ITEM ||
-            catalogue->stored[source->stored].dtype == GRADCMP_DTYPE_NONE) {
-            continue;
-        }
-        GCMP_TRY(catalogue->format->resolve(catalogue, i, &extent, error));
-        free(extent.decoded);
-        if (extent.decoded_in_file) {
-            close(extent.decoded_fd);
-        }
-        found->resolved++;
-        found->bytes += extent.length_bytes;
-    }
-    return GRADCMP_OK;
-}
-
 static enum gradcmp_status look_at(struct gradcmp_checkpoint *checkpoint, struct found *found,
                                    struct gradcmp_error *error) {
     found->stored = checkpoint->catalogue.stored_count;
@@ -162,7 +142,7 @@ static enum gradcmp_status look_at(struct gradcmp_checkpoint *checkpoint, struct
             found->slabs += model->parameters[k].slab_count;
         }
     }
-    return resolve_some(checkpoint, found, error);
+    return resolve_some(checkpoint, MOST_RESOLVED, &found->resolved, &found->bytes, error);
 }
 
 /* Checkpoints below tests/data, and the rules for names that one is opened with. */
