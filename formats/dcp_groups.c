@@ -16,6 +16,7 @@
 #include "base/catalogue.h"
 #include "base/dir.h"
 #include "base/dtype.h"
+#include "base/grow.h"
 #include "base/map.h"
 #include "formats/dcp_item.h"
 #include "formats/mixed_betas.h"
@@ -242,14 +243,8 @@ static struct gradcmp_adam *adam_of(struct adams *adams, const char *name) {
     if (result == GCMP_MAP_NO_MEMORY) {
         return NULL;
     }
-    if (index == adams->capacity) {
-        size_t capacity = adams->capacity == 0 ? 256 : 2 * adams->capacity;
-        struct gradcmp_adam **moved = reallocarray(adams->items, capacity, sizeof(void *));
-        if (moved == NULL) {
-            return NULL;
-        }
-        adams->items = moved;
-        adams->capacity = capacity;
+    if (!gcmp_grow(&adams->items, index, &adams->capacity, sizeof *adams->items)) {
+        return NULL;
     }
     struct gradcmp_adam *adam = gcmp_arena_alloc(adams->catalogue->arena, 1, sizeof *adam);
     adams->items[index] = adam;

@@ -13,6 +13,7 @@
 #include "base/catalogue.h"
 #include "base/checked.h"
 #include "base/dtype.h"
+#include "base/grow.h"
 #include "formats/dcp_index.h"
 #include "formats/dcp_item.h"
 #include "formats/dcp_names.h"
@@ -414,18 +415,10 @@ static size_t count_entries(const struct reader *reader, const char *key) {
 
 /* Make room for the parsed key of one more stored tensor. */
 static enum gradcmp_status reserve_key(struct reader *reader) {
-    if (reader->catalogue->stored_count < reader->key_capacity) {
-        return GRADCMP_OK;
-    }
-    size_t capacity = reader->key_capacity < 64 ? 64 : 2 * reader->key_capacity;
-    size_t bytes;
-    struct gcmp_dcp_key *moved =
-        gcmp_mul_size(capacity, sizeof *moved, &bytes) ? realloc(reader->keys, bytes) : NULL;
-    if (moved == NULL) {
+    if (!gcmp_grow(&reader->keys, reader->catalogue->stored_count, &reader->key_capacity,
+                   sizeof *reader->keys)) {
         GCMP_FAIL_MEMORY(reader->error);
     }
-    reader->keys = moved;
-    reader->key_capacity = capacity;
     return GRADCMP_OK;
 }
 

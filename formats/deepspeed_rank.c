@@ -14,6 +14,7 @@
 
 #include "base/catalogue.h"
 #include "base/dtype.h"
+#include "base/grow.h"
 #include "formats/torch_save_file.h"
 #include "formats/torch_save_set.h"
 
@@ -45,21 +46,6 @@ static enum gradcmp_status visit(struct reader *reader, const struct gcmp_node *
     return GRADCMP_OK;
 }
 
-/* Make room for one more item of an array. */
-static bool grow(void **items, size_t count, size_t *capacity, size_t item_bytes) {
-    if (count < *capacity) {
-        return true;
-    }
-    size_t bigger = *capacity == 0 ? 64 : 2 * *capacity;
-    void *moved = reallocarray(*items, bigger, item_bytes);
-    if (moved == NULL) {
-        return false;
-    }
-    *items = moved;
-    *capacity = bigger;
-    return true;
-}
-
 static bool is_list(const struct gcmp_node *node) {
     return node != NULL && (node->kind == GCMP_NODE_LIST || node->kind == GCMP_NODE_TUPLE);
 }
@@ -83,14 +69,12 @@ static enum gradcmp_status add_flat(struct reader *reader, const struct gcmp_nod
         }
         return GRADCMP_OK;
     }
-    void *items = rank->flats;
     flat.elem_count = flat.view.shape[0];
     flat.word = gcmp_pt_state_word(reader->catalogue->arena, word);
     if (flat.word == NULL ||
-        !grow(&items, rank->flat_count, &rank->flat_capacity, sizeof *rank->flats)) {
+        !gcmp_grow(&rank->flats, rank->flat_count, &rank->flat_capacity, sizeof *rank->flats)) {
         GCMP_FAIL_MEMORY(reader->error);
     }
-    rank->flats = items;
     rank->flats[rank->flat_count++] = flat;
     return GRADCMP_OK;
 }
@@ -173,13 +157,11 @@ static enum gradcmp_status add_slice(struct reader *reader, const struct gcmp_no
         READER_FAIL(reader, GRADCMP_ERROR_CORRUPT, key,
                     "param_slice_mappings: expected a name with start and numel of 0 or more");
     }
-    void *items = rank->slices;
     const char *copy = gcmp_arena_dup(reader->catalogue->arena, name);
     if (copy == NULL ||
-        !grow(&items, rank->slice_count, &rank->slice_capacity, sizeof *rank->slices)) {
+        !gcmp_grow(&rank->slices, rank->slice_count, &rank->slice_capacity, sizeof *rank->slices)) {
         GCMP_FAIL_MEMORY(reader->error);
     }
-    rank->slices = items;
     rank->slices[rank->slice_count++] =
         (struct gcmp_ds_slice){copy, group, (uint64_t)start, (uint64_t)count};
     return GRADCMP_OK;

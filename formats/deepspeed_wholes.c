@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/catalogue.h"
+#include "base/grow.h"
 
 struct piece {
     struct gcmp_ds_range range;
@@ -31,28 +32,14 @@ static bool same_shape(const struct gcmp_ds_param *a, const struct gcmp_ds_param
            (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
 }
 
-static bool grow(struct gcmp_ds_wholes *wholes) {
-    if (wholes->count < wholes->capacity) {
-        return true;
-    }
-    size_t capacity = wholes->capacity == 0 ? 256 : 2 * wholes->capacity;
-    struct gcmp_ds_whole **moved =
-        reallocarray(wholes->numbered, capacity, sizeof *wholes->numbered);
-    if (moved == NULL) {
-        return false;
-    }
-    wholes->numbered = moved;
-    wholes->capacity = capacity;
-    return true;
-}
-
 /* Find the tensor of a name and state, or start it. NULL without memory. */
 static struct gcmp_ds_whole *find(struct gcmp_ds_wholes *wholes, const struct gcmp_ds_param *param,
                                   const char *state, uint8_t dtype) {
     struct gcmp_arena *arena = wholes->catalogue->arena;
     const char *key = gcmp_arena_format(arena, "%s %s", state, param->name);
     size_t number = wholes->count;
-    if (key == NULL || !grow(wholes) ||
+    if (key == NULL ||
+        !gcmp_grow(&wholes->numbered, wholes->count, &wholes->capacity, sizeof *wholes->numbered) ||
         gcmp_map_add(&wholes->by_name, key, strlen(key), number, &number) == GCMP_MAP_NO_MEMORY) {
         return NULL;
     }

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/catalogue.h"
-#include "base/checked.h"
 #include "base/dtype.h"
+#include "base/grow.h"
 #include "base/map.h"
 #include "formats/extracted.h"
 #include "formats/hdf5_stream.h"
@@ -39,20 +39,6 @@ struct reader {
 #define FAIL(reader, code, offset, ...)                                                            \
     GCMP_FAIL_AT((reader)->error, (code), (reader)->stream.path, (offset), "hdf5: " __VA_ARGS__)
 
-/* Make room for one more item of a growing array: the array, moved or not, or NULL without memory
- * (then `items` is left as it is). */
-static void *reserve(void *items, size_t count, size_t *capacity, size_t item_bytes) {
-    if (count < *capacity) {
-        return items;
-    }
-    size_t bigger = *capacity == 0 ? 64 : 2 * *capacity, bytes;
-    void *moved = gcmp_mul_size(bigger, item_bytes, &bytes) ? realloc(items, bytes) : NULL;
-    if (moved != NULL) {
-        *capacity = bigger;
-    }
-    return moved;
-}
-
 /* --- sources and pieces --- */
 
 /* Append a source of the stored tensor's piece, with the filters that its chunk left out. */
@@ -60,13 +46,10 @@ static enum gradcmp_status add_source(struct reader *reader, const struct gradcm
                                       uint32_t skipped, uint32_t *index) {
     struct gradcmp_catalogue *catalogue = reader->catalogue;
     GCMP_TRY(gcmp_catalogue_add_source(catalogue, source, index, reader->error));
-    uint32_t *array =
-        reserve(reader->skipped, *index, &reader->skipped_capacity, sizeof *reader->skipped);
-    if (array == NULL) {
+    if (!gcmp_grow(&reader->skipped, *index, &reader->skipped_capacity, sizeof *reader->skipped)) {
         GCMP_FAIL_MEMORY(reader->error);
     }
-    reader->skipped = array;
-    array[*index] = skipped;
+    reader->skipped[*index] = skipped;
     return GRADCMP_OK;
 }
 
@@ -215,16 +198,13 @@ static enum gradcmp_status add_stored(struct reader *reader, const char *path,
                                       const struct gcmp_h5_dataset *dataset, size_t pieces) {
     size_t index = reader->catalogue->stored_count;
     struct gradcmp_stored *stored;
-    const struct gcmp_h5_dataset **datasets =
-        reserve(reader->datasets, index, &reader->capacity, sizeof *datasets);
-    if (datasets == NULL) {
+    if (!gcmp_grow(&reader->datasets, index, &reader->capacity, sizeof *reader->datasets)) {
         GCMP_FAIL_MEMORY(reader->error);
     }
-    reader->datasets = datasets;
     if (index >= UINT32_MAX) {
         GCMP_FAIL(reader->error, GRADCMP_ERROR_LIMIT, "more than %u datasets", UINT32_MAX);
     }
-    datasets[index] = dataset;
+    reader->datasets[index] = dataset;
     GCMP_TRY(gcmp_catalogue_add_stored(reader->catalogue, path, dataset->ndim, dataset->sizes,
                                        pieces, &stored, reader->error));
     stored->dtype = (uint8_t)dataset->dtype;
@@ -281,12 +261,10 @@ static enum gradcmp_status read_dataset(struct reader *reader) {
 }
 
 static enum gradcmp_status read_link(struct reader *reader) {
-    struct link *links =
-        reserve(reader->links, reader->link_count, &reader->link_capacity, sizeof *links);
-    if (links == NULL) {
+    if (!gcmp_grow(&reader->links, reader->link_count, &reader->link_capacity,
+                   sizeof *reader->links)) {
         GCMP_FAIL_MEMORY(reader->error);
     }
-    reader->links = links;
     struct link *link = &reader->links[reader->link_count];
     GCMP_TRY(gcmp_h5_read_link(&reader->stream, &link->path, &link->target));
     if (gcmp_map_add(&reader->link_by_path, link->path, strlen(link->path), reader->link_count,

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/catalogue.h"
+#include "base/grow.h"
 #include "formats/rank_files.h"
 #include "formats/rank_tensors.h"
 
@@ -120,14 +121,8 @@ static enum gradcmp_status add_tensor(void *user, const char *name, const struct
 
 static enum gradcmp_status add_chunk(struct dump *dump, size_t file, int32_t index,
                                      struct chunk **out, struct gradcmp_error *error) {
-    if (dump->chunk_count == dump->chunk_capacity) {
-        size_t capacity = dump->chunk_capacity == 0 ? 16 : 2 * dump->chunk_capacity;
-        struct chunk *moved = reallocarray(dump->chunks, capacity, sizeof *moved);
-        if (moved == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        dump->chunks = moved;
-        dump->chunk_capacity = capacity;
+    if (!gcmp_grow(&dump->chunks, dump->chunk_count, &dump->chunk_capacity, sizeof *dump->chunks)) {
+        GCMP_FAIL_MEMORY(error);
     }
     *out = &dump->chunks[dump->chunk_count];
     **out = (struct chunk){.file = file, .index = index};

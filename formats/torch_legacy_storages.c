@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/dtype.h"
+#include "base/grow.h"
 
 enum { ID_ITEMS = 6 }; /* of a persistent id: "storage", class, key, location, count, view */
 
@@ -24,32 +24,16 @@ struct walk {
     GCMP_FAIL_AT((error_), (code_), gcmp_dir_file_path((torch_)->dir, (torch_)->file),             \
                  (torch_)->pickle->offset_bytes + (node_)->at, "torch: " __VA_ARGS__)
 
-/* Make room for one more item of an array. */
-static bool grow(void **items, size_t count, size_t *capacity, size_t item_bytes) {
-    size_t bigger = *capacity == 0 ? 64 : 2 * *capacity, bytes;
-    if (count < *capacity) {
-        return true;
-    }
-    void *moved = gcmp_mul_size(bigger, item_bytes, &bytes) ? realloc(*items, bytes) : NULL;
-    if (moved == NULL) {
-        return false;
-    }
-    *items = moved;
-    *capacity = bigger;
-    return true;
-}
-
 /* Put a node on the stack, unless it holds nothing or was there before. */
 static enum gradcmp_status push(struct walk *walk, struct gcmp_node *node) {
     if (node == NULL || node->kind < GCMP_NODE_TUPLE || node->kind == GCMP_NODE_GLOBAL) {
         return GRADCMP_OK;
     }
     struct gcmp_node **address = gcmp_arena_alloc(walk->storages->scratch, 1, sizeof *address);
-    void *items = walk->stack;
-    if (address == NULL || !grow(&items, walk->count, &walk->capacity, sizeof *walk->stack)) {
+    if (address == NULL ||
+        !gcmp_grow(&walk->stack, walk->count, &walk->capacity, sizeof *walk->stack)) {
         GCMP_FAIL_MEMORY(walk->error);
     }
-    walk->stack = items;
     *address = node;
     enum gcmp_map_result result = gcmp_map_add(&walk->seen, address, sizeof *address, 0, NULL);
     if (result == GCMP_MAP_NO_MEMORY) {
@@ -101,11 +85,10 @@ static unsigned element_bytes(const struct gcmp_node *class) {
 static enum gradcmp_status add_storage(struct walk *walk, const struct gcmp_node *id,
                                        const struct gcmp_legacy_storage *found, size_t *index) {
     struct gcmp_legacy_storages *storages = walk->storages;
-    void *items = storages->items;
-    if (!grow(&items, storages->count, &storages->capacity, sizeof *storages->items)) {
+    if (!gcmp_grow(&storages->items, storages->count, &storages->capacity,
+                   sizeof *storages->items)) {
         GCMP_FAIL_MEMORY(walk->error);
     }
-    storages->items = items;
     enum gcmp_map_result result =
         gcmp_map_add(&storages->by_key, found->key, strlen(found->key), storages->count, index);
     if (result == GCMP_MAP_NO_MEMORY) {
@@ -135,11 +118,10 @@ static enum gradcmp_status add_view(struct walk *walk, struct gcmp_node *holder,
         NODE_FAIL(walk->torch, walk->error, GRADCMP_ERROR_CORRUPT, id,
                   "expected (key, first element, number of elements) as a view of a storage");
     }
-    void *items = storages->views;
-    if (!grow(&items, storages->view_count, &storages->view_capacity, sizeof *storages->views)) {
+    if (!gcmp_grow(&storages->views, storages->view_count, &storages->view_capacity,
+                   sizeof *storages->views)) {
         GCMP_FAIL_MEMORY(walk->error);
     }
-    storages->views = items;
     storages->views[storages->view_count++] =
         (struct gcmp_legacy_view){holder, storage, (uint64_t)first, (uint64_t)count};
     return GRADCMP_OK;

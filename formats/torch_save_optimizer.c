@@ -4,12 +4,12 @@
  * they were addresses, so that their order is all they tell. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/catalogue.h"
 #include "base/cursor.h"
 #include "base/dtype.h"
+#include "base/grow.h"
 #include "formats/torch_save_set.h"
 
 enum { MAX_GROUPS = 1 << 20, MAX_NAME_BYTES = 2048 };
@@ -62,26 +62,14 @@ const char *gcmp_pt_state_word(struct gcmp_arena *arena, const char *word) {
 
 /* --- groups --- */
 
-static bool grow_entries(struct gcmp_pt_set *set) {
-    if (set->entry_count < set->entry_capacity) {
-        return true;
-    }
-    size_t capacity = set->entry_capacity == 0 ? 256 : 2 * set->entry_capacity;
-    struct gcmp_pt_entry *moved = reallocarray(set->entries, capacity, sizeof *moved);
-    if (moved == NULL) {
-        return false;
-    }
-    set->entries = moved;
-    set->entry_capacity = capacity;
-    return true;
-}
-
 static enum gradcmp_status add_entry(struct walk *walk, const struct gcmp_node *node, int64_t id,
                                      const struct gcmp_node *name) {
     struct gcmp_pt_set *set = walk->place->set;
     struct entry_key *key = gcmp_arena_alloc(arena_of(walk), 1, sizeof *key);
     const char *copy = name == NULL ? NULL : gcmp_arena_dup(arena_of(walk), gcmp_node_text(name));
-    if (key == NULL || !grow_entries(set) || (name != NULL && copy == NULL)) {
+    if (key == NULL ||
+        !gcmp_grow(&set->entries, set->entry_count, &set->entry_capacity, sizeof *set->entries) ||
+        (name != NULL && copy == NULL)) {
         GCMP_FAIL_MEMORY(walk->place->error);
     }
     *key = (struct entry_key){id, walk->optimizer};

@@ -10,6 +10,7 @@
 #include "base/catalogue.h"
 #include "base/checked.h"
 #include "base/dtype.h"
+#include "base/grow.h"
 #include "formats/safetensors_image.h"
 #include "formats/torch_save_shard.h"
 
@@ -26,14 +27,8 @@ bool gcmp_pt_is_tensor(const struct gcmp_node *node) {
 
 static enum gradcmp_status append(struct gcmp_pt_set *set, const struct gcmp_pt_tensor *tensor,
                                   struct gradcmp_error *error) {
-    if (set->tensor_count == set->tensor_capacity) {
-        size_t capacity = set->tensor_capacity == 0 ? 256 : 2 * set->tensor_capacity;
-        struct gcmp_pt_tensor *moved = reallocarray(set->tensors, capacity, sizeof *moved);
-        if (moved == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        set->tensors = moved;
-        set->tensor_capacity = capacity;
+    if (!gcmp_grow(&set->tensors, set->tensor_count, &set->tensor_capacity, sizeof *set->tensors)) {
+        GCMP_FAIL_MEMORY(error);
     }
     set->tensors[set->tensor_count++] = *tensor;
     return GRADCMP_OK;

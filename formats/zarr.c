@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/catalogue.h"
+#include "base/grow.h"
 #include "formats/megatron_args.h"
 #include "formats/plain_names.h"
 #include "formats/zarr_chunks.h"
@@ -199,14 +200,8 @@ struct queue {
 };
 
 static enum gradcmp_status enqueue(struct walk *walk, struct queue *queue, char *name) {
-    if (queue->count == queue->capacity) {
-        size_t capacity = queue->capacity == 0 ? 64 : 2 * queue->capacity;
-        char **moved = realloc(queue->names, capacity * sizeof *moved);
-        if (moved == NULL) {
-            GCMP_FAIL_MEMORY(walk->error);
-        }
-        queue->names = moved;
-        queue->capacity = capacity;
+    if (!gcmp_grow(&queue->names, queue->count, &queue->capacity, sizeof *queue->names)) {
+        GCMP_FAIL_MEMORY(walk->error);
     }
     if (name == NULL) {
         GCMP_FAIL_MEMORY(walk->error);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/grow.h"
 #include "kernels/convert.h"
 #include "unshard/reslab.h"
 
@@ -13,14 +14,8 @@ enum { DEFAULT_BUFFER_BYTES = 48 * 1024 * 1024, LEAST_BUFFER_BYTES = 384 * 1024 
 
 static enum gradcmp_status add(struct gcmp_probes *probes, struct gcmp_probe probe,
                                struct gradcmp_error *error) {
-    if (probes->count == probes->capacity) {
-        size_t capacity = probes->capacity == 0 ? 64 : 2 * probes->capacity;
-        struct gcmp_probe *grown = reallocarray(probes->items, capacity, sizeof *grown);
-        if (grown == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        probes->items = grown;
-        probes->capacity = capacity;
+    if (!gcmp_grow(&probes->items, probes->count, &probes->capacity, sizeof *probes->items)) {
+        GCMP_FAIL_MEMORY(error);
     }
     probes->items[probes->count++] = probe;
     return GRADCMP_OK;

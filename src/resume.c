@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/grow.h"
+
 static const char MARK[] = "gradcmp sweep --resume, 1\n"; /* the number is that of the layout */
 enum { MARK_BYTES = sizeof MARK - 1, CHECKSUM_BYTES = 16, HEAD_BYTES = MARK_BYTES + 8 + 16 };
 static const off_t MAX_FILE_BYTES = (off_t)4 << 30;
@@ -69,14 +71,8 @@ const char *gcmp_resume_path(const struct gcmp_resume *resume) {
 
 /* Make room for one more record; NULL without memory. */
 static struct record *add_record(struct gcmp_resume *resume) {
-    if (resume->count == resume->capacity) {
-        size_t capacity = resume->capacity == 0 ? 16 : 2 * resume->capacity;
-        struct record *moved = realloc(resume->records, capacity * sizeof *moved);
-        if (moved == NULL) {
-            return NULL;
-        }
-        resume->records = moved;
-        resume->capacity = capacity;
+    if (!gcmp_grow(&resume->records, resume->count, &resume->capacity, sizeof *resume->records)) {
+        return NULL;
     }
     resume->records[resume->count] = (struct record){0};
     return &resume->records[resume->count++];

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "base/dir.h"
+#include "base/grow.h"
 #include "resume.h"
 
 /* A checkpoint of more files is judged anew each time. */
@@ -62,14 +63,8 @@ struct queue {
 };
 
 static bool queue_add(struct queue *queue, char *name) {
-    if (queue->count == queue->capacity) {
-        size_t capacity = queue->capacity == 0 ? 16 : 2 * queue->capacity;
-        char **moved = realloc(queue->names, capacity * sizeof *moved);
-        if (moved == NULL) {
-            return false;
-        }
-        queue->names = moved;
-        queue->capacity = capacity;
+    if (!gcmp_grow(&queue->names, queue->count, &queue->capacity, sizeof *queue->names)) {
+        return false;
     }
     queue->names[queue->count++] = name;
     return true;

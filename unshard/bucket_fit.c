@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "unshard/bucket_size.h"
 
 /* Buffers that hold the same parameters: of one optimizer and type of weights. They are sorted by
@@ -162,15 +163,9 @@ static bool belongs(const struct share *share, const struct gcmp_registered *ent
 
 /* False without memory. There is an element of a bucket for each placement. */
 static bool record(struct gcmp_fit *fit, const struct share *share, struct gcmp_placed placed) {
-    if (fit->placed_count == fit->placed_capacity) {
-        size_t more = fit->placed_capacity == 0 ? 256 : 2 * fit->placed_capacity;
-        struct gcmp_placed *moved = reallocarray(fit->placed, more, sizeof *moved);
-        if (moved == NULL) {
-            fit->lacks_memory = true;
-            return false;
-        }
-        fit->placed = moved;
-        fit->placed_capacity = more;
+    if (!gcmp_grow(&fit->placed, fit->placed_count, &fit->placed_capacity, sizeof *fit->placed)) {
+        fit->lacks_memory = true;
+        return false;
     }
     placed.rank = share->rank;
     placed.stage = share->stage;

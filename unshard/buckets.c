@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/model_names.h"
 #include "unshard/bucket_layouts.h"
 #include "unshard/coverage.h"
@@ -32,14 +33,8 @@ struct run {
 };
 
 static struct gradcmp_slab *add_slab(struct work *work) {
-    if (work->made_count == work->made_capacity) {
-        size_t more = work->made_capacity == 0 ? 64 : 2 * work->made_capacity;
-        void *moved = realloc(work->made, more * sizeof *work->made);
-        if (moved == NULL) {
-            return NULL;
-        }
-        work->made = moved;
-        work->made_capacity = more;
+    if (!gcmp_grow(&work->made, work->made_count, &work->made_capacity, sizeof *work->made)) {
+        return NULL;
     }
     return &work->made[work->made_count++];
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/grow.h"
 #include "base/map.h"
 #include "base/model_names.h"
 #include "unshard/dims.h"
@@ -41,14 +42,8 @@ bool gcmp_local_has(const struct gradcmp_catalogue *catalogue, const char *state
 }
 
 struct gcmp_shard *gcmp_shards_add(struct gcmp_shards *shards) {
-    if (shards->count == shards->capacity) {
-        size_t capacity = shards->capacity == 0 ? 256 : 2 * shards->capacity;
-        struct gcmp_shard *moved = reallocarray(shards->list, capacity, sizeof *moved);
-        if (moved == NULL) {
-            return NULL;
-        }
-        shards->list = moved;
-        shards->capacity = capacity;
+    if (!gcmp_grow(&shards->list, shards->count, &shards->capacity, sizeof *shards->list)) {
+        return NULL;
     }
     struct gcmp_shard *shard = &shards->list[shards->count];
     *shard = (struct gcmp_shard){.order = shards->count++};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/map.h"
 #include "unshard/mapping_rules.h"
 #include "unshard/name_parse.h"
@@ -64,14 +65,8 @@ const char *gcmp_rule_expand(const char *template, const struct gcmp_match *matc
 
 static enum gradcmp_status add_item(struct work *work, const struct gradcmp_parameter *parameter,
                                     const struct gcmp_rule *touched) {
-    if (work->count == work->capacity) {
-        size_t capacity = work->capacity == 0 ? 64 : 2 * work->capacity;
-        struct item *items = reallocarray(work->items, capacity, sizeof *items);
-        if (items == NULL) {
-            GCMP_FAIL_MEMORY(work->error);
-        }
-        work->items = items;
-        work->capacity = capacity;
+    if (!gcmp_grow(&work->items, work->count, &work->capacity, sizeof *work->items)) {
+        GCMP_FAIL_MEMORY(work->error);
     }
     work->items[work->count++] =
         (struct item){.parameter = *parameter, .touched = touched, .stated_layer = -1};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
+#include "base/grow.h"
 
 /* A slab with where it begins in row-major order, for sorting. */
 struct placed {
@@ -42,14 +43,8 @@ static enum gradcmp_status add_slab(struct reslab *work, const struct gradcmp_sl
         GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "%s: cut into more than %d slabs", work->from->name,
                   GCMP_RESLAB_MAX);
     }
-    if (work->count == work->capacity) {
-        size_t capacity = work->capacity == 0 ? 64 : 2 * work->capacity;
-        struct placed *grown = reallocarray(work->placed, capacity, sizeof *grown);
-        if (grown == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        work->placed = grown;
-        work->capacity = capacity;
+    if (!gcmp_grow(&work->placed, work->count, &work->capacity, sizeof *work->placed)) {
+        GCMP_FAIL_MEMORY(error);
     }
     work->placed[work->count++] = (struct placed){*slab, first_elem(work->made, slab->start)};
     return GRADCMP_OK;

@@ -13,6 +13,7 @@
 
 #include "base/beneath.h"
 #include "base/checked.h"
+#include "base/grow.h"
 
 /* The pool's share of the descriptors that the process may have. */
 enum { MIN_OPEN = 4, SHARE_OF_LIMIT = 16 };
@@ -347,16 +348,8 @@ static enum gradcmp_status add_name(struct name_list *list, const char *name,
         GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "more than %zu entries in the directory",
                   list->limit);
     }
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity == 0 ? 32 : 2 * list->capacity;
-        size_t bytes;
-        char **moved =
-            gcmp_mul_size(capacity, sizeof *moved, &bytes) ? realloc(list->names, bytes) : NULL;
-        if (moved == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        list->names = moved;
-        list->capacity = capacity;
+    if (!gcmp_grow(&list->names, list->count, &list->capacity, sizeof *list->names)) {
+        GCMP_FAIL_MEMORY(error);
     }
     list->names[list->count] = strdup(name);
     if (list->names[list->count] == NULL) {

@@ -1,4 +1,5 @@
 /* Finds the checkpoint below a path by the files that mark one. */
+#include "base/grow.h"
 #include "base/locate.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/checked.h"
 #include "base/dir.h"
 #include "base/dir_private.h"
 #include "base/text.h"
@@ -93,20 +93,9 @@ static void free_list(struct folder_list *list) {
 /* Append a name, which the list then owns (also on failure). */
 static enum gradcmp_status add_folder(struct folder_list *list, char *name,
                                       struct gradcmp_error *error) {
-    if (name != NULL && list->count == list->capacity) {
-        size_t capacity = list->capacity == 0 ? 16 : 2 * list->capacity;
-        size_t bytes;
-        char **moved =
-            gcmp_mul_size(capacity, sizeof *moved, &bytes) ? realloc(list->names, bytes) : NULL;
-        if (moved == NULL) {
-            free(name);
-            name = NULL;
-        } else {
-            list->names = moved;
-            list->capacity = capacity;
-        }
-    }
-    if (name == NULL) {
+    if (name == NULL ||
+        !gcmp_grow(&list->names, list->count, &list->capacity, sizeof *list->names)) {
+        free(name);
         GCMP_FAIL_MEMORY(error);
     }
     list->names[list->count++] = name;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/part.h"
 #include "engine/engine.h"
 
@@ -48,14 +49,9 @@ static void compare_face(void *user, const struct gcmp_facing *facing) {
 
 static enum gradcmp_status add_target(struct pass *pass, const struct target *target,
                                       struct gradcmp_error *error) {
-    if (pass->target_count == pass->target_capacity) {
-        size_t capacity = pass->target_capacity == 0 ? 256 : 2 * pass->target_capacity;
-        struct target *moved = reallocarray(pass->targets, capacity, sizeof *moved);
-        if (moved == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        pass->targets = moved;
-        pass->target_capacity = capacity;
+    if (!gcmp_grow(&pass->targets, pass->target_count, &pass->target_capacity,
+                   sizeof *pass->targets)) {
+        GCMP_FAIL_MEMORY(error);
     }
     pass->targets[pass->target_count++] = *target;
     return GRADCMP_OK;

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/dtype.h"
+#include "base/grow.h"
 #include "bits/hash_file.h"
 #include "bits/runs.h"
 #include "engine/engine.h"
@@ -131,14 +132,8 @@ static const char *type_of(struct gcmp_arena *arena, const char *type, unsigned 
 
 static enum gradcmp_status add_job(struct hasher *hasher, const struct hash_job *job,
                                    struct gradcmp_error *error) {
-    if (hasher->count == hasher->capacity) {
-        size_t capacity = hasher->capacity == 0 ? 256 : 2 * hasher->capacity;
-        struct hash_job *moved = reallocarray(hasher->jobs, capacity, sizeof *moved);
-        if (moved == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        hasher->jobs = moved;
-        hasher->capacity = capacity;
+    if (!gcmp_grow(&hasher->jobs, hasher->count, &hasher->capacity, sizeof *hasher->jobs)) {
+        GCMP_FAIL_MEMORY(error);
     }
     hasher->jobs[hasher->count] = *job;
     struct hash_job *added = &hasher->jobs[hasher->count++];

@@ -6,22 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/grow.h"
 
 enum { SHOWN_BYTES = 60 };
 
 enum gradcmp_status gcmp_bits_add(struct gcmp_bits_items *items, const struct gcmp_bits_item *item,
                                   struct gradcmp_error *error) {
-    if (items->count == items->capacity) {
-        size_t capacity = items->capacity == 0 ? 256 : items->capacity + items->capacity / 2;
-        size_t bytes;
-        void *moved =
-            gcmp_mul_size(capacity, sizeof *item, &bytes) ? realloc(items->list, bytes) : NULL;
-        if (moved == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        items->list = moved;
-        items->capacity = capacity;
+    if (!gcmp_grow(&items->list, items->count, &items->capacity, sizeof *items->list)) {
+        GCMP_FAIL_MEMORY(error);
     }
     items->list[items->count++] = *item;
     return GRADCMP_OK;

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/catalogue.h"
-#include "base/checked.h"
 #include "base/dtype.h"
+#include "base/grow.h"
 #include "base/locate.h"
 #include "base/map.h"
 #include "bits/loose.h"
@@ -261,14 +261,9 @@ static enum gradcmp_status tell_beside(const struct scan *scan, struct gradcmp_e
 
 static enum gradcmp_status keep_name(struct scan *scan, const char *name,
                                      struct gradcmp_error *error) {
-    if (scan->tensor_file_count == scan->tensor_file_capacity) {
-        size_t capacity = scan->tensor_file_capacity == 0 ? 16 : 2 * scan->tensor_file_capacity;
-        const char **moved = reallocarray(scan->tensor_files, capacity, sizeof *moved);
-        if (moved == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        scan->tensor_files = moved;
-        scan->tensor_file_capacity = capacity;
+    if (!gcmp_grow(&scan->tensor_files, scan->tensor_file_count, &scan->tensor_file_capacity,
+                   sizeof *scan->tensor_files)) {
+        GCMP_FAIL_MEMORY(error);
     }
     scan->tensor_files[scan->tensor_file_count++] = name;
     return GRADCMP_OK;
@@ -300,14 +295,8 @@ struct folders {
 };
 
 static bool push_folder(struct folders *folders, char *name, int level) {
-    if (folders->count == folders->capacity) {
-        size_t capacity = folders->capacity == 0 ? 16 : 2 * folders->capacity;
-        struct folder *moved = reallocarray(folders->list, capacity, sizeof *moved);
-        if (moved == NULL) {
-            return false;
-        }
-        folders->list = moved;
-        folders->capacity = capacity;
+    if (!gcmp_grow(&folders->list, folders->count, &folders->capacity, sizeof *folders->list)) {
+        return false;
     }
     folders->list[folders->count++] = (struct folder){name, level};
     return name != NULL;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "engine/digest.h"
 #include "engine/run.h"
 
@@ -17,24 +18,9 @@ void gcmp_share_free(struct gcmp_share *share) {
 
 /* --- keeping --- */
 
-/* Room for one more of `item_bytes` bytes. */
-static bool grow(void **items, size_t count, size_t *capacity, size_t item_bytes) {
-    if (count < *capacity) {
-        return true;
-    }
-    size_t larger = 2 * *capacity + 16;
-    void *moved = realloc(*items, larger * item_bytes);
-    if (moved != NULL) {
-        *items = moved;
-        *capacity = larger;
-    }
-    return moved != NULL;
-}
-
 static bool keep_node(struct gcmp_share *share, const struct gcmp_share_node *node) {
-    void *items = share->nodes;
-    bool ok = grow(&items, share->node_count, &share->node_capacity, sizeof *share->nodes);
-    share->nodes = items;
+    bool ok =
+        gcmp_grow(&share->nodes, share->node_count, &share->node_capacity, sizeof *share->nodes);
     if (ok) {
         share->nodes[share->node_count++] = *node;
     }
@@ -44,9 +30,8 @@ static bool keep_node(struct gcmp_share *share, const struct gcmp_share_node *no
 bool gcmp_share_keep_part(struct gcmp_run *run, const struct gcmp_share_part *part) {
     struct gcmp_share *share = &run->share;
     pthread_mutex_lock(&run->lock);
-    void *items = share->parts;
-    bool ok = grow(&items, share->part_count, &share->part_capacity, sizeof *share->parts);
-    share->parts = items;
+    bool ok =
+        gcmp_grow(&share->parts, share->part_count, &share->part_capacity, sizeof *share->parts);
     if (ok) {
         share->parts[share->part_count++] = *part;
     }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 enum { MAX_NOTES = 50, MAX_KEY_BYTES = 4096 };
 
 /* The key of the map: the kind, then the name. */
@@ -28,15 +30,8 @@ static enum gradcmp_status add(struct gcmp_lint_source *source, const char *key,
         GCMP_FAIL_AT(error, GRADCMP_ERROR_LIMIT, source->path, GRADCMP_NO_OFFSET,
                      "more than %d settings", GCMP_LINT_MAX_SETTINGS);
     }
-    if (source->count == source->capacity) {
-        size_t wanted = source->capacity == 0 ? 64 : source->capacity * 2;
-        struct gcmp_lint_setting *grown =
-            reallocarray(source->settings, wanted, sizeof *source->settings);
-        if (grown == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        source->settings = grown;
-        source->capacity = wanted;
+    if (!gcmp_grow(&source->settings, source->count, &source->capacity, sizeof *source->settings)) {
+        GCMP_FAIL_MEMORY(error);
     }
     char *own = gcmp_arena_text(source->arena, key, key_bytes);
     if (own == NULL ||

@@ -2,8 +2,9 @@
  * branch ends, the words that are new get a mark, which goes with them through expansions. */
 #include "lint/flow.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/grow.h"
 
 /* A variable before it was assigned. */
 struct gcmp_shell_touch {
@@ -13,15 +14,8 @@ struct gcmp_shell_touch {
 
 static enum gradcmp_status push(struct gcmp_shell *shell, struct gcmp_shell_touches *touches,
                                 const struct gcmp_shell_variable *variable) {
-    if (touches->count == touches->capacity) {
-        size_t wanted = touches->capacity == 0 ? 32 : touches->capacity * 2;
-        struct gcmp_shell_touch *grown =
-            reallocarray(touches->items, wanted, sizeof *touches->items);
-        if (grown == NULL) {
-            GCMP_FAIL_MEMORY(shell->error);
-        }
-        touches->items = grown;
-        touches->capacity = wanted;
+    if (!gcmp_grow(&touches->items, touches->count, &touches->capacity, sizeof *touches->items)) {
+        GCMP_FAIL_MEMORY(shell->error);
     }
     touches->items[touches->count++] =
         (struct gcmp_shell_touch){(size_t)(variable - shell->variables), *variable};

@@ -1,8 +1,8 @@
 /* Applies the rules to the sources of one run. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/text.h"
 #include "lint/lint.h"
 
@@ -70,15 +70,9 @@ unsigned gcmp_lint_choose_sets(const struct gcmp_lint_run *run) {
 static enum gradcmp_status append(struct gcmp_lint_content *content,
                                   const struct gcmp_lint_finding *finding,
                                   struct gradcmp_error *error) {
-    if (content->count == content->capacity) {
-        size_t wanted = content->capacity == 0 ? 32 : content->capacity * 2;
-        struct gcmp_lint_finding *grown =
-            reallocarray(content->findings, wanted, sizeof *content->findings);
-        if (grown == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        content->findings = grown;
-        content->capacity = wanted;
+    if (!gcmp_grow(&content->findings, content->count, &content->capacity,
+                   sizeof *content->findings)) {
+        GCMP_FAIL_MEMORY(error);
     }
     content->findings[content->count++] = *finding;
     return GRADCMP_OK;

@@ -1,7 +1,7 @@
 /* Words of a shell script: quotes, and expansions of what is known. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "lint/shell.h"
 
 /* A word being put together. */
@@ -40,15 +40,9 @@ enum gradcmp_status gcmp_shell_make(struct gcmp_shell *shell, const char *name,
     if (*out != NULL) {
         return GRADCMP_OK;
     }
-    if (shell->variable_count == shell->variable_capacity) {
-        size_t wanted = shell->variable_capacity == 0 ? 64 : shell->variable_capacity * 2;
-        struct gcmp_shell_variable *grown =
-            reallocarray(shell->variables, wanted, sizeof *shell->variables);
-        if (grown == NULL) {
-            GCMP_FAIL_MEMORY(shell->error);
-        }
-        shell->variables = grown;
-        shell->variable_capacity = wanted;
+    if (!gcmp_grow(&shell->variables, shell->variable_count, &shell->variable_capacity,
+                   sizeof *shell->variables)) {
+        GCMP_FAIL_MEMORY(shell->error);
     }
     const char *own = gcmp_arena_dup(shell->arena, name);
     if (own == NULL || gcmp_map_add(&shell->names, own, strlen(own), shell->variable_count, NULL) !=
@@ -93,14 +87,8 @@ enum gradcmp_status gcmp_shell_add_word(struct gcmp_shell *shell, struct gcmp_sh
                      "line %llu: a command of more than %d words", (unsigned long long)word.line,
                      GCMP_SHELL_MAX_WORDS);
     }
-    if (words->count == words->capacity) {
-        size_t wanted = words->capacity == 0 ? 32 : words->capacity * 2;
-        struct gcmp_shell_word *grown = reallocarray(words->items, wanted, sizeof *words->items);
-        if (grown == NULL) {
-            GCMP_FAIL_MEMORY(shell->error);
-        }
-        words->items = grown;
-        words->capacity = wanted;
+    if (!gcmp_grow(&words->items, words->count, &words->capacity, sizeof *words->items)) {
+        GCMP_FAIL_MEMORY(shell->error);
     }
     words->items[words->count++] = word;
     return GRADCMP_OK;

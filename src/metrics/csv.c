@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 enum { MAX_COLUMNS = 10000 };
 
 struct field {
@@ -72,14 +74,8 @@ static enum gradcmp_status add_field(struct csv *csv, struct field field) {
     if (csv->field_count >= MAX_COLUMNS) {
         REFUSE(csv, "line %zu: more than %d columns", csv->line, MAX_COLUMNS);
     }
-    if (csv->field_count == csv->field_capacity) {
-        size_t wanted = csv->field_capacity == 0 ? 32 : csv->field_capacity * 2;
-        struct field *grown = reallocarray(csv->fields, wanted, sizeof *grown);
-        if (grown == NULL) {
-            GCMP_FAIL_MEMORY(csv->error);
-        }
-        csv->fields = grown;
-        csv->field_capacity = wanted;
+    if (!gcmp_grow(&csv->fields, csv->field_count, &csv->field_capacity, sizeof *csv->fields)) {
+        GCMP_FAIL_MEMORY(csv->error);
     }
     csv->fields[csv->field_count++] = field;
     return GRADCMP_OK;

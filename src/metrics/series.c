@@ -9,21 +9,9 @@
 #include <string.h>
 
 #include "base/dir.h"
+#include "base/grow.h"
 
 enum { MAX_NOTES = 200, MAX_NUMBER_BYTES = 63 };
-
-/* Make room for one more item of an array that is malloced. */
-static void *grow(void *items, size_t count, size_t *capacity, size_t size) {
-    if (count < *capacity) {
-        return items;
-    }
-    size_t wanted = *capacity == 0 ? 16 : *capacity * 2;
-    void *grown = reallocarray(items, wanted, size);
-    if (grown != NULL) {
-        *capacity = wanted;
-    }
-    return grown;
-}
 
 enum gradcmp_status gcmp_metric_series_get(struct gcmp_metric_source *source, const char *name,
                                            size_t name_bytes, size_t *index,
@@ -40,19 +28,16 @@ enum gradcmp_status gcmp_metric_series_get(struct gcmp_metric_source *source, co
     if (source->series_count >= GCMP_METRIC_MAX_SERIES) {
         GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "more than %d metrics", GCMP_METRIC_MAX_SERIES);
     }
-    struct gcmp_metric_series *series = grow(source->series, source->series_count,
-                                             &source->series_capacity, sizeof *source->series);
     char *own = gcmp_arena_text(source->arena, name, name_bytes);
-    if (series != NULL) {
-        source->series = series;
-    }
-    if (series == NULL || own == NULL ||
+    if (own == NULL ||
+        !gcmp_grow(&source->series, source->series_count, &source->series_capacity,
+                   sizeof *source->series) ||
         gcmp_map_add(&source->names, own, name_bytes, source->series_count, NULL) !=
             GCMP_MAP_ADDED) {
         GCMP_FAIL_MEMORY(error);
     }
     *index = source->series_count++;
-    series[*index] = (struct gcmp_metric_series){.name = own};
+    source->series[*index] = (struct gcmp_metric_series){.name = own};
     return GRADCMP_OK;
 }
 
@@ -65,14 +50,11 @@ enum gradcmp_status gcmp_metric_add(struct gcmp_metric_source *source, const cha
         GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "more than %u values", GCMP_METRIC_MAX_POINTS);
     }
     struct gcmp_metric_series *series = &source->series[index];
-    struct gcmp_metric_point *points =
-        grow(series->points, series->count, &series->capacity, sizeof *series->points);
-    if (points == NULL) {
+    if (!gcmp_grow(&series->points, series->count, &series->capacity, sizeof *series->points)) {
         GCMP_FAIL_MEMORY(error);
     }
-    series->points = points;
     point.order = source->point_count++;
-    points[series->count++] = point;
+    series->points[series->count++] = point;
     return GRADCMP_OK;
 }
 
@@ -217,14 +199,11 @@ void gcmp_metric_note(struct gcmp_metric_source *source, const char *format, ...
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    const char **notes =
-        grow(source->notes, source->note_count, &source->note_capacity, sizeof *source->notes);
     const char *own = gcmp_arena_dup(source->arena, text);
-    if (notes == NULL || own == NULL) {
-        return;
+    if (own != NULL && gcmp_grow(&source->notes, source->note_count, &source->note_capacity,
+                                 sizeof *source->notes)) {
+        source->notes[source->note_count++] = own;
     }
-    source->notes = notes;
-    notes[source->note_count++] = own;
 }
 
 void gcmp_metric_source_free(struct gcmp_metric_source *source) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 enum { MAX_NAMES = 1000000, SNIFF_BYTES = 64 << 10, MAX_TRACES = 64 };
 
 bool gcmp_is_trouble(enum gradcmp_status status) {
@@ -59,14 +61,8 @@ static void free_names(struct names *names) {
 
 static enum gradcmp_status add_name(struct names *names, const char *folder, const char *name,
                                     struct gradcmp_error *error) {
-    if (names->count == names->capacity) {
-        size_t capacity = names->capacity == 0 ? 64 : 2 * names->capacity;
-        char **moved = realloc(names->items, capacity * sizeof *moved);
-        if (moved == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        names->items = moved;
-        names->capacity = capacity;
+    if (!gcmp_grow(&names->items, names->count, &names->capacity, sizeof *names->items)) {
+        GCMP_FAIL_MEMORY(error);
     }
     size_t length = strlen(folder) + strlen(name) + 2;
     char *joined = malloc(length);

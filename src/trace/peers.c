@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "trace/judge.h"
 
 enum { MAX_TOLD = 64 }; /* peers of one rank that are kept */
@@ -104,14 +105,8 @@ static enum gradcmp_status ask_once(struct asking *asking, int64_t rank,
         }
     }
     GCMP_TRY(ask(asking->run, asking->a, asking->b, rank, wanted, same, asking->error));
-    if (asking->count == asking->capacity) {
-        size_t capacity = asking->capacity == 0 ? 64 : 2 * asking->capacity;
-        struct answer *moved = realloc(asking->answers, capacity * sizeof *moved);
-        if (moved == NULL) {
-            GCMP_FAIL_MEMORY(asking->error);
-        }
-        asking->answers = moved;
-        asking->capacity = capacity;
+    if (!gcmp_grow(&asking->answers, asking->count, &asking->capacity, sizeof *asking->answers)) {
+        GCMP_FAIL_MEMORY(asking->error);
     }
     asking->answers[asking->count++] = (struct answer){rank, wanted, *same};
     return GRADCMP_OK;
