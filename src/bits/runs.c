@@ -122,8 +122,12 @@ static enum gradcmp_status find_run(struct gcmp_arena *arena, const char *path, 
     bool has_dumps = !gcmp_dir_is_file(dir, NULL) && gcmp_dir_has_dir(dir, "wgrads");
     struct gcmp_dir *below = NULL;
     status = gcmp_dir_check(dir, error);
-    if (status == GRADCMP_OK && has_dumps && dumps != NULL &&
-        gcmp_dir_open(dumps, &below, NULL) == GRADCMP_OK) {
+    if (status == GRADCMP_OK && has_dumps) {
+        status = dumps == NULL ? gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL,
+                                                GRADCMP_NO_OFFSET, "out of memory")
+                               : gcmp_dir_open(dumps, &below, error);
+    }
+    if (below != NULL) {
         gcmp_dir_close(dir);
         dir = below;
     }

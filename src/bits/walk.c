@@ -394,10 +394,12 @@ static enum gradcmp_status visit_bytes(struct walk *walk, const struct gcmp_node
         bytes[count - 1] == '.') {
         struct gcmp_cursor cursor = gcmp_cursor_make(bytes, count, 0);
         struct gcmp_node *root;
-        if (gcmp_pickle_load(&cursor, walk->archive->arena, "", &root, NULL) == GRADCMP_OK &&
-            gcmp_cursor_left(&cursor) == 0) {
-            *inner = root;
+        enum gradcmp_status status =
+            gcmp_pickle_load(&cursor, walk->archive->arena, "", &root, NULL);
+        if (status == GRADCMP_ERROR_MEMORY) {
+            GCMP_FAIL_MEMORY(walk->error); /* else it is no pickle, but the bytes that it is */
         }
+        *inner = status == GRADCMP_OK && gcmp_cursor_left(&cursor) == 0 ? root : NULL;
     }
     /* Bytes that stand in many places are read in each. */
     GCMP_TRY(charge_memory(walk, walk->archive->arena->used_bytes - used));

@@ -79,7 +79,7 @@ static inline struct world *world_make(char *temp, const char *name, uint64_t se
     assert_non_null(world);
     world->temp = temp;
     world->name = strdup(name);
-    world->bytes = malloc(WORLD_FILE_BYTES);
+    world->bytes = calloc(1, WORLD_FILE_BYTES);
     assert_non_null(world->bytes);
     world->random = seed;
     world->catalogue.arena = &world->arena;
