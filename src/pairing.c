@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/regex.h"
+
 static enum gradcmp_status compile(regex_t *regex, const char *option, const char *text,
                                    struct gradcmp_error *error) {
     int code = regcomp(regex, text, REG_EXTENDED | REG_NOSUB);
@@ -43,9 +45,7 @@ void gcmp_name_filter_free(struct gcmp_name_filter *filter) {
 }
 
 static bool has_match(struct gcmp_name_filter *filter, const regex_t *regex, const char *name) {
-    int code = regexec(regex, name, 0, NULL, 0);
-    filter->lacks_memory = filter->lacks_memory || code == REG_ESPACE;
-    return code == 0;
+    return gcmp_regex_matches(regex, name, 0, NULL, &filter->lacks_memory);
 }
 
 bool gcmp_name_filter_takes(struct gcmp_name_filter *filter, const char *name) {

@@ -6,6 +6,7 @@
 
 #include "base/grow.h"
 #include "base/map.h"
+#include "base/regex.h"
 #include "unshard/mapping_rules.h"
 #include "unshard/name_parse.h"
 #include "unshard/reslab.h"
@@ -33,9 +34,9 @@ struct work {
 bool gcmp_rule_matches(const struct gcmp_rule *rule, const char *name, struct gcmp_match *match,
                        bool *lacks_memory) {
     match->name = name;
-    int code = regexec(&rule->regex, name, GCMP_MAPPING_CAPTURES, match->captures, 0);
-    *lacks_memory = *lacks_memory || code == REG_ESPACE;
-    return code == 0 && match->captures[0].rm_so == 0 && name[match->captures[0].rm_eo] == '\0';
+    return gcmp_regex_matches(&rule->regex, name, GCMP_MAPPING_CAPTURES, match->captures,
+                              lacks_memory) &&
+           match->captures[0].rm_so == 0 && name[match->captures[0].rm_eo] == '\0';
 }
 
 const char *gcmp_rule_expand(const char *template, const struct gcmp_match *match,

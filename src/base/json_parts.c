@@ -7,7 +7,7 @@
 #include <xxhash.h>
 
 #include "base/checked.h"
-#include "base/json_fault.h"
+#include "base/json_load.h"
 #include "base/json_scan.h"
 
 static size_t skip_space(const struct gcmp_json_text *text, size_t at) {
@@ -25,8 +25,7 @@ static bool is_at(const struct gcmp_json_parts *parts, char byte) {
 /* Parse the value at the place reached and go behind it; NULL for a fault. */
 static json_t *load_part(struct gcmp_json_parts *parts, size_t flags, json_error_t *fault) {
     const struct gcmp_json_text *text = parts->text;
-    errno = 0;
-    json_t *value = json_loadb(
+    json_t *value = gcmp_json_load(
         text->bytes + parts->at, text->count - parts->at,
         flags | JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK | JSON_DECODE_ANY, fault);
     parts->at += fault->position < 0 ? 0 : (size_t)fault->position;
@@ -47,7 +46,7 @@ static enum gradcmp_status fail_behind(const struct gcmp_json_parts *parts, cons
     memcpy(bytes, before, length); /* NOLINT(bugprone-not-null-terminated-result): counted */
     memcpy(bytes + length, text->bytes + parts->at, count);
     json_error_t fault;
-    json_t *value = gcmp_json_load(bytes, length + count, &fault);
+    json_t *value = gcmp_json_load(bytes, length + count, JSON_REJECT_DUPLICATES, &fault);
     free(bytes);
     size_t read = fault.position < 0 ? 0 : (size_t)fault.position;
     if (value != NULL) {
@@ -71,17 +70,21 @@ static enum gradcmp_status fail_name(const struct gcmp_json_parts *parts, size_t
 
 /* --- names that were met --- */
 
-static bool same_name(const struct gcmp_json_parts *parts, uint32_t place, const char *name,
-                      size_t length) {
+/* Compare the name at hand with the one at `place`. Errors: MEMORY. */
+static enum gradcmp_status is_same_name(const struct gcmp_json_parts *parts, uint32_t place,
+                                        bool *same, struct gradcmp_error *error) {
     const struct gcmp_json_text *text = parts->text;
+    size_t length = json_string_length(parts->held);
     json_error_t fault;
-    json_t *other = json_loadb(text->bytes + place, text->count - place,
-                               JSON_DISABLE_EOF_CHECK | JSON_DECODE_ANY, &fault);
-    /* Without memory for it, a name is taken to be the same: the text is refused either way. */
-    bool same = other == NULL || (json_string_length(other) == length &&
-                                  memcmp(json_string_value(other), name, length) == 0);
+    json_t *other = gcmp_json_load(text->bytes + place, text->count - place,
+                                   JSON_DISABLE_EOF_CHECK | JSON_DECODE_ANY, &fault);
+    if (other == NULL) { /* it was read before */
+        GCMP_FAIL_MEMORY(error);
+    }
+    *same = json_string_length(other) == length &&
+            memcmp(json_string_value(other), parts->name, length) == 0;
     json_decref(other);
-    return same;
+    return GRADCMP_OK;
 }
 
 static void put_name(struct gcmp_json_names *names, struct gcmp_json_name name) {
@@ -125,7 +128,11 @@ static enum gradcmp_status add_name(struct gcmp_json_parts *parts, size_t place,
     uint32_t hash = (uint32_t)XXH3_64bits_withSeed(parts->name, length, names->seed);
     for (size_t at = hash & mask; names->slots[at].place != 0; at = (at + 1) & mask) {
         const struct gcmp_json_name *other = &names->slots[at];
-        if (other->hash == hash && same_name(parts, other->place, parts->name, length)) {
+        bool same = false;
+        if (other->hash == hash) {
+            GCMP_TRY(is_same_name(parts, other->place, &same, error));
+        }
+        if (same) {
             return fail_name(parts, place, "duplicate object key", error);
         }
     }

@@ -5,7 +5,7 @@
  * a name 100, another value 50: 1 Mi are 50 MiB). */
 #include "base/json_text.h"
 
-#include "base/json_fault.h"
+#include "base/json_load.h"
 #include "base/json_scan.h"
 
 enum {
@@ -117,7 +117,7 @@ enum gradcmp_status gcmp_json_parse(const struct gcmp_json_text *text, json_t **
     *root = NULL;
     GCMP_TRY(gcmp_json_check_cost(text, error));
     json_error_t fault;
-    *root = gcmp_json_load(text->bytes, text->count, &fault);
+    *root = gcmp_json_load(text->bytes, text->count, JSON_REJECT_DUPLICATES, &fault);
     return *root != NULL ? GRADCMP_OK
                          : gcmp_json_fail(text, fault.position < 0 ? 0 : (uint64_t)fault.position,
                                           &fault, error);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/yaml_doc.h"
-#include "base/json_fault.h"
+#include "base/json_load.h"
 #include "base/json_text.h"
 #include "lint/text.h"
 
@@ -153,7 +153,7 @@ enum gradcmp_status gcmp_lint_read_json(const char *bytes, size_t length_bytes,
     json_error_t trouble;
     GCMP_TRY(gcmp_json_check_cost(&(struct gcmp_json_text){bytes, length_bytes, source->path, 0},
                                   error));
-    json_t *document = gcmp_json_load(bytes, length_bytes, &trouble);
+    json_t *document = gcmp_json_load(bytes, length_bytes, JSON_REJECT_DUPLICATES, &trouble);
     if (document == NULL && gcmp_json_lacked_memory(&trouble)) {
         GCMP_FAIL_MEMORY(error);
     }

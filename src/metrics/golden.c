@@ -2,7 +2,7 @@
  * {"step": number | "nan"}}}, the same with a list of values, {metric: {"step": number}}, and
  * {metric: [number]}. */
 #include "metrics/text_source.h"
-#include "base/json_fault.h"
+#include "base/json_load.h"
 #include "base/json_text.h"
 
 #include <jansson.h>
@@ -216,7 +216,8 @@ enum gradcmp_status gcmp_golden_read(const struct gcmp_metric_text *text,
     json_error_t trouble;
     GCMP_TRY(gcmp_json_check_cost(
         &(struct gcmp_json_text){text->bytes, text->length_bytes, text->path, 0}, error));
-    json_t *document = gcmp_json_load(text->bytes, text->length_bytes, &trouble);
+    json_t *document =
+        gcmp_json_load(text->bytes, text->length_bytes, JSON_REJECT_DUPLICATES, &trouble);
     if (document == NULL && gcmp_json_lacked_memory(&trouble)) {
         GCMP_FAIL_MEMORY(error);
     }

@@ -1,12 +1,12 @@
 /* gradcmp_metrics: opens both sides, judges them, and sums it up. */
 #include <math.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/dir.h"
 #include "base/map.h"
+#include "base/regex.h"
 #include "metrics/content.h"
 #include "metrics/source.h"
 
@@ -101,9 +101,8 @@ static enum gradcmp_status filter(struct gcmp_metric_source *source, const char 
     source->left_out = left_out;
     for (size_t i = 0; i < source->series_count && !lacks_memory; i++) {
         struct gcmp_metric_series *series = &source->series[i];
-        int code = regexec(&regex, series->name, 0, NULL, 0);
-        lacks_memory = lacks_memory || code == REG_ESPACE;
-        if (code == REG_ESPACE || (code == 0) == is_wanted) {
+        bool matches = gcmp_regex_matches(&regex, series->name, 0, NULL, &lacks_memory);
+        if (lacks_memory || matches == is_wanted) {
             source->series[kept++] = *series;
         } else {
             left_out[source->left_out_count++] = series->name;
