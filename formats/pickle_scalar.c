@@ -6,8 +6,9 @@
 
 #include "formats/pickle_vm.h"
 
-/* Decimal digits of an integer; CPython's own default limit. Conversion is quadratic. */
-enum { MAX_DIGITS = 4300, LIMBS = MAX_DIGITS * 10 / 3 / 32 + 2 };
+/* Decimal digits of an integer; CPython's own default limit. Conversion is quadratic, in steps of
+ * STEP_DIGITS digits. */
+enum { MAX_DIGITS = 4300, STEP_DIGITS = 18, LIMBS = MAX_DIGITS * 10 / 3 / 64 + 2 };
 
 /* Push a little-endian two's complement number of any length. */
 static enum gradcmp_status push_long(struct gcmp_pickle_vm *vm, const unsigned char *bytes,
@@ -48,24 +49,34 @@ enum gradcmp_status gcmp_pickle_op_binlong(struct gcmp_pickle_vm *vm) {
     return push_long(vm, (const unsigned char *)bytes, (size_t)count);
 }
 
-/* Convert digits that do not fit 18 of them: schoolbook multiplication by 10. */
+/* limbs = limbs * factor + carry, the lowest first; returns how many are used then. */
+static size_t multiply_add(uint64_t *limbs, size_t used, uint64_t factor, uint64_t carry) {
+    for (size_t k = 0; k < used || carry != 0; k++) {
+        unsigned __int128 wide = (unsigned __int128)limbs[k] * factor + carry;
+        limbs[k] = (uint64_t)wide;
+        carry = (uint64_t)(wide >> 64);
+        used = k < used ? used : k + 1;
+    }
+    return used;
+}
+
+/* Convert digits that are more than one step: schoolbook multiplication. */
 static enum gradcmp_status push_big_decimal(struct gcmp_pickle_vm *vm, const char *digits,
                                             size_t count, bool negative) {
-    uint32_t limbs[LIMBS] = {0};
+    uint64_t limbs[LIMBS] = {0};
     size_t used = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t carry = (uint64_t)(digits[i] - '0');
-        for (size_t k = 0; k < used || carry != 0; k++) {
-            carry += (uint64_t)limbs[k] * 10;
-            limbs[k] = (uint32_t)carry;
-            carry >>= 32;
-            used = k < used ? used : k + 1;
+    for (size_t i = 0; i < count;) {
+        uint64_t factor = 1, step = 0;
+        for (size_t end = i + STEP_DIGITS; i < end && i < count; i++) {
+            factor *= 10;
+            step = step * 10 + (uint64_t)(digits[i] - '0');
         }
+        used = multiply_add(limbs, used, factor, step);
     }
-    unsigned char bytes[4 * LIMBS];
+    unsigned char bytes[8 * LIMBS];
     unsigned borrow = negative ? 1 : 0;
     for (size_t i = 0; i < sizeof bytes; i++) {
-        unsigned byte = limbs[i / 4] >> (8 * (i % 4)) & 0xff;
+        unsigned byte = limbs[i / 8] >> (8 * (i % 8)) & 0xff;
         byte = negative ? (byte ^ 0xff) + borrow : byte;
         borrow = byte > 0xff ? 1 : 0;
         bytes[i] = (unsigned char)byte;
@@ -92,7 +103,7 @@ static enum gradcmp_status push_decimal(struct gcmp_pickle_vm *vm, const char *t
                                 "an integer of %zu digits, at most %d are read", count, MAX_DIGITS);
     }
     uint64_t value;
-    if (count > 18 || !gcmp_pickle_parse_u64(text, count, &value)) {
+    if (count > STEP_DIGITS || !gcmp_pickle_parse_u64(text, count, &value)) {
         return push_big_decimal(vm, text, count, negative);
     }
     return gcmp_pickle_push(vm,

@@ -415,6 +415,39 @@ static void test_pickle__memo_and_dup_bombs_stay_small(void **state) {
     unload(&memo);
 }
 
+/* 10^n is 2^n times an odd number, so that n of its lowest bits are zero and no more: for every
+ * number of digits about the steps in which they are taken. */
+static void test_pickle__long_decimals_are_exact(void **state) {
+    (void)state;
+    for (size_t zeros = 19; zeros < 4300; zeros = zeros < 60 ? zeros + 1 : 3 * zeros) {
+        struct loaded power = load_repeated("L1", BYTES("0"), zeros, "L\n.");
+        assert_int_equal(power.status, GRADCMP_OK);
+        assert_int_equal(power.root->kind, GCMP_NODE_BIGINT);
+        const unsigned char *bytes = (const unsigned char *)power.root->as.text.bytes;
+        size_t lowest = 0;
+        while ((bytes[lowest / 8] >> lowest % 8 & 1) == 0) {
+            lowest++;
+        }
+        assert_int_equal(lowest, zeros);
+        unload(&power);
+    }
+    /* 2^128 - 1, and -2^128 */
+    struct loaded ones =
+        load_repeated("L340282366920938463463374607431768211455", "", 0, 0, "L\n.");
+    assert_int_equal(ones.root->as.text.length_bytes, 17);
+    for (size_t i = 0; i < 17; i++) {
+        assert_int_equal((unsigned char)ones.root->as.text.bytes[i], i < 16 ? 0xff : 0);
+    }
+    unload(&ones);
+    struct loaded least =
+        load_repeated("L-340282366920938463463374607431768211456", "", 0, 0, "L\n.");
+    assert_int_equal(least.root->as.text.length_bytes, 17);
+    for (size_t i = 0; i < 17; i++) {
+        assert_int_equal((unsigned char)least.root->as.text.bytes[i], i < 16 ? 0 : 0xff);
+    }
+    unload(&least);
+}
+
 static void test_pickle__long_decimal_is_limited(void **state) {
     (void)state;
     struct loaded most = load_repeated("L-", BYTES("9"), 4300, "L\n.");
@@ -508,6 +541,7 @@ int main(void) {
         cmocka_unit_test(test_pickle__self_references_are_harmless),
         cmocka_unit_test(test_pickle__deep_nesting_costs_no_stack),
         cmocka_unit_test(test_pickle__memo_and_dup_bombs_stay_small),
+        cmocka_unit_test(test_pickle__long_decimals_are_exact),
         cmocka_unit_test(test_pickle__long_decimal_is_limited),
         cmocka_unit_test(test_pickle__input_is_limited),
         cmocka_unit_test(test_pickle__pickles_inside_bytes_stay_bytes),
