@@ -33,7 +33,8 @@ struct gcmp_roster {
     bool golden_was_found;          /* beside a recipe, not named by the caller */
 };
 
-/* Add an entry; its label is its path below the root where none is given. Errors: MEMORY. */
+/* Add an entry; its label is its path below the root where none is given. Errors: MEMORY; LIMIT for
+ * more than 65,536. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_roster_add(struct gcmp_roster *roster,
                                                      const struct gcmp_entry *entry,
                                                      struct gradcmp_error *error);

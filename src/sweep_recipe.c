@@ -150,8 +150,7 @@ static const struct gcmp_yaml *find_argument(const struct gcmp_yaml *arguments, 
 
 /* A number, also one that stands in quotes. */
 static bool read_number(const struct gcmp_yaml *node, double *out) {
-    struct gcmp_yaml plain = *node;
-    plain.is_plain = true;
+    const struct gcmp_yaml plain = {.kind = GCMP_YAML_SCALAR, .is_plain = true, .text = node->text};
     return node->kind == GCMP_YAML_SCALAR && gcmp_yaml_real(&plain, out);
 }
 

@@ -1,4 +1,6 @@
-/* The list of checkpoints of a sweep. */
+/* The list of checkpoints of a sweep.
+ *
+ * Limit: MAX_ENTRIES checkpoints. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +8,8 @@
 #include "base/dir.h"
 #include "base/locate.h"
 #include "sweep.h"
+
+enum { MAX_ENTRIES = 1 << 16 };
 
 /* The path below the root; the last part of the path where it is not below. */
 static const char *label_of(const struct gcmp_roster *roster, const char *path) {
@@ -23,6 +27,11 @@ static const char *label_of(const struct gcmp_roster *roster, const char *path) 
 
 enum gradcmp_status gcmp_roster_add(struct gcmp_roster *roster, const struct gcmp_entry *entry,
                                     struct gradcmp_error *error) {
+    if (roster->count == MAX_ENTRIES) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_LIMIT, roster->plan != NULL ? roster->plan : roster->root,
+                     GRADCMP_NO_OFFSET,
+                     "more than %d checkpoints in one sweep: sweep them in parts", MAX_ENTRIES);
+    }
     if (roster->count == roster->capacity) {
         size_t capacity = roster->capacity == 0 ? 16 : 2 * roster->capacity;
         struct gcmp_entry *moved = gcmp_arena_alloc(roster->arena, capacity, sizeof *moved);

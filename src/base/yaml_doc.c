@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,24 +124,24 @@ static enum gradcmp_status place(struct reader *reader, struct gcmp_yaml *node, 
         GCMP_FAIL_MEMORY(reader->error);
     }
     level->nodes[level->count++] = node;
-    level->node->expanded_nodes += node->expanded_nodes;
+    level->node->expanded_nodes += node->expanded_nodes; /* each is within the budget */
     if (level->node->expanded_nodes > MAX_EXPANDED_NODES) {
         return fail_line(reader, GRADCMP_ERROR_LIMIT, line, "aliases stand for too many nodes");
     }
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status new_node(struct reader *reader, enum gcmp_yaml_kind kind, uint64_t line,
+/* Make a node of so many bytes. */
+static enum gradcmp_status new_node(struct reader *reader, size_t node_bytes, uint64_t line,
                                     struct gcmp_yaml **out) {
     if (++reader->node_count > MAX_NODES) {
         return fail_line(reader, GRADCMP_ERROR_LIMIT, line, "the document has too many nodes");
     }
-    struct gcmp_yaml *node = gcmp_arena_alloc(reader->arena, 1, sizeof *node);
+    struct gcmp_yaml *node = gcmp_arena_alloc(reader->arena, 1, node_bytes);
     if (node == NULL) {
         GCMP_FAIL_MEMORY(reader->error);
     }
-    node->kind = kind;
-    node->line = line;
+    node->line = (uint32_t)line; /* no more than bytes, which are 16 Mi */
     node->expanded_nodes = 1;
     *out = node;
     return GRADCMP_OK;
@@ -154,12 +155,13 @@ static enum gradcmp_status read_scalar(struct reader *reader, const yaml_event_t
     }
     struct gcmp_yaml *node;
     const char *anchor;
-    GCMP_TRY(new_node(reader, GCMP_YAML_SCALAR, line, &node));
-    node->text = gcmp_arena_text(reader->arena, value, event->data.scalar.length);
+    size_t head_bytes = offsetof(struct gcmp_yaml, count);
+    GCMP_TRY(new_node(reader, head_bytes + event->data.scalar.length + 1, line, &node));
+    char *text = (char *)node + head_bytes; /* ends with a zero of the arena's */
+    memcpy(text, value, event->data.scalar.length);
+    node->kind = GCMP_YAML_SCALAR;
+    node->text = text;
     node->is_plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    if (node->text == NULL) {
-        GCMP_FAIL_MEMORY(reader->error);
-    }
     GCMP_TRY(copy_anchor(reader, event->data.scalar.anchor, &anchor));
     GCMP_TRY(name_node(reader, anchor, node));
     return place(reader, node, line);
@@ -182,8 +184,8 @@ static enum gradcmp_status open_level(struct reader *reader, const yaml_event_t 
     }
     struct gcmp_yaml *node;
     const char *anchor;
-    GCMP_TRY(new_node(reader, is_mapping ? GCMP_YAML_MAPPING : GCMP_YAML_SEQUENCE, line_of(event),
-                      &node));
+    GCMP_TRY(new_node(reader, sizeof *node, line_of(event), &node));
+    node->kind = is_mapping ? GCMP_YAML_MAPPING : GCMP_YAML_SEQUENCE;
     GCMP_TRY(copy_anchor(
         reader, is_mapping ? event->data.mapping_start.anchor : event->data.sequence_start.anchor,
         &anchor));

@@ -13,16 +13,17 @@
 
 enum gcmp_yaml_kind { GCMP_YAML_SCALAR = 1, GCMP_YAML_SEQUENCE, GCMP_YAML_MAPPING };
 
-/* Owned by the arena of the document; an alias is the node that it names, shared. */
+/* Owned by the arena of the document; an alias is the node that it names, shared. A SCALAR ends
+ * behind its text, in the same memory: look at `kind` before `count`, and never copy a node. */
 struct gcmp_yaml {
     enum gcmp_yaml_kind kind;
-    uint64_t line;    /* from 1 */
-    const char *text; /* SCALAR: NUL-terminated, no NUL inside */
+    uint32_t line;           /* from 1 */
+    uint32_t expanded_nodes; /* nodes below, each alias counted as what it names */
     bool is_plain;    /* SCALAR: written without quotes, so it may be a number, bool or null */
+    const char *text; /* SCALAR: NUL-terminated, no NUL inside; else NULL */
     size_t count;     /* SEQUENCE: items; MAPPING: pairs, in the order of the file */
     struct gcmp_yaml **items;
     struct gcmp_yaml **keys; /* MAPPING: scalars, or NULL for a sequence */
-    uint64_t expanded_nodes; /* nodes below, each alias counted as what it names */
 };
 
 /* Read the one document in `bytes` (UTF-8; an empty one gives *out NULL). `path` is only for

@@ -33,3 +33,6 @@ wrong 'candidates: [runs/tp2dp2\n'
 try sweep
 try sweep a b
 try sweep --plan missing.yaml
+# What nobody sweeps at once is refused.
+awk 'BEGIN { print "candidates:"; for (i = 0; i < 65537; i++) print "- c" i }' >wrong.yaml
+try sweep --plan wrong.yaml

@@ -157,6 +157,22 @@ static void test_yaml__unknown_key_names_the_nearest(void **state) {
                      GRADCMP_ERROR_CORRUPT);
 }
 
+/* 32 bytes a short text, and the list's pointers: a document is millions of them at worst. */
+static void test_yaml__texts_take_little_memory(void **state) {
+    (void)state;
+    enum { COUNT = 10000 };
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    for (int i = 0; i < COUNT; i++) {
+        gcmp_text_addf(&text, "- %d\n", i);
+    }
+    const struct gcmp_yaml *root = parse(text.bytes);
+    assert_int_equal(root->count, COUNT);
+    assert_string_equal(root->items[COUNT - 1]->text, "9999");
+    assert_int_equal(root->items[COUNT - 1]->line, COUNT);
+    assert_in_range(arena.used_bytes, 1, COUNT * (32 + sizeof root) + 1024);
+    gcmp_text_free(&text);
+}
+
 static void test_yaml__file_that_is_none_fails(void **state) {
     (void)state;
     struct gcmp_yaml *root;
@@ -175,6 +191,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_yaml__deep_nesting_is_refused, teardown),
         cmocka_unit_test_teardown(test_yaml__scalars_are_read_whole, teardown),
         cmocka_unit_test_teardown(test_yaml__unknown_key_names_the_nearest, teardown),
+        cmocka_unit_test_teardown(test_yaml__texts_take_little_memory, teardown),
         cmocka_unit_test_teardown(test_yaml__file_that_is_none_fails, teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
