@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/map.h"
 
-enum { GCMP_LINT_MAX_SETTINGS = 200000 };
+enum { GCMP_LINT_MAX_SETTINGS = 1 << 16 };
 
 enum gcmp_lint_kind { GCMP_LINT_ENV = 1, GCMP_LINT_ARG, GCMP_LINT_PACKAGE };
 
