@@ -8,7 +8,7 @@
 #include "base/pages.h"
 
 bool gcmp_grow(void *array, size_t count, size_t *capacity, size_t item_bytes) {
-    enum { LEAST_ITEMS = 16 };
+    enum { LEAST_ITEMS = 4 }; /* many arrays stay small */
     if (count < *capacity) {
         return true;
     }

@@ -190,8 +190,8 @@ static void find_precision(struct gcmp_metric_series *series) {
                                  : is_float32                ? GCMP_METRIC_FLOAT32
                                                              : GCMP_METRIC_FLOAT64;
     for (size_t i = 0; i < series->count; i++) {
-        series->points[i].type = type;
-        series->points[i].place = type == GCMP_METRIC_DECIMAL ? -decimals : 0;
+        series->points[i].type = (uint8_t)type;
+        series->points[i].place = (int16_t)(type == GCMP_METRIC_DECIMAL ? -decimals : 0);
     }
 }
 

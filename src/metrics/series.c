@@ -53,7 +53,7 @@ enum gradcmp_status gcmp_metric_add(struct gcmp_metric_source *source, const cha
     if (!gcmp_grow(&series->points, series->count, &series->capacity, sizeof *series->points)) {
         GCMP_FAIL_MEMORY(error);
     }
-    point.order = source->point_count++;
+    point.order = (uint32_t)source->point_count++; /* within the budget */
     series->points[series->count++] = point;
     return GRADCMP_OK;
 }
@@ -223,7 +223,7 @@ void gcmp_metric_source_free(struct gcmp_metric_source *source) {
 }
 
 /* [+-] digits [. digits] [e [+-] digits]: where the last digit stands, or false. */
-static bool scan_decimal(const char *text, int *place, bool *is_whole) {
+static bool scan_decimal(const char *text, int16_t *place, bool *is_whole) {
     const char *at = text + (*text == '+' || *text == '-');
     size_t whole = strspn(at, "0123456789");
     at += whole;
@@ -244,7 +244,7 @@ static bool scan_decimal(const char *text, int *place, bool *is_whole) {
         at = digits + count;
         *is_whole = false;
     }
-    *place = (int)(exponent - (long)decimals);
+    *place = (int16_t)(exponent - (long)decimals); /* four digits of one, 63 of the other */
     return whole + decimals > 0 && *at == '\0';
 }
 

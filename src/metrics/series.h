@@ -27,12 +27,13 @@ enum gcmp_metric_type {
     GCMP_METRIC_DECIMAL /* printed digits: the value is known to half a unit of the last one */
 };
 
+/* There may be millions. */
 struct gcmp_metric_point {
     int64_t step;
-    uint64_t order; /* of reading, over all files */
     double value;
-    enum gcmp_metric_type type;
-    int place;      /* DECIMAL: the last digit stands for 10^place */
+    uint32_t order; /* of reading, over all files */
+    int16_t place;  /* DECIMAL: the last digit stands for 10^place */
+    uint8_t type;   /* enum gcmp_metric_type */
     bool is_absent; /* the source names the step, and says that there is no value */
 };
 
