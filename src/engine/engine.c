@@ -239,10 +239,13 @@ static unsigned choose_threads(struct gcmp_run *run, const struct gcmp_engine_op
     return most < MOST_THREADS + MOST_READERS ? (unsigned)most : MOST_THREADS + MOST_READERS;
 }
 
-/* Choose the size of each of a thread's buffers, where there are `buffers` in all. */
+/* Choose the size of each of a thread's buffers, where there are `buffers` in all; none is larger
+ * than what there is to read, since memory for a small run must not take longer than the run. */
 static void size_buffers(struct gcmp_run *run, const struct gcmp_engine_options *options,
                          uint64_t buffers) {
     uint64_t each = total_bytes(options) / buffers / LEAST_BUFFER_BYTES * LEAST_BUFFER_BYTES;
+    uint64_t useful = (run->bytes_total / LEAST_BUFFER_BYTES + 1) * LEAST_BUFFER_BYTES;
+    each = run->accelerator == NULL && !run->direct && useful < each ? useful : each;
     run->buffer_bytes = each < LEAST_BUFFER_BYTES ? LEAST_BUFFER_BYTES : (size_t)each;
     run->unit_bytes = run->accelerator != NULL ? run->buffer_bytes : UNIT_BYTES;
     /* Direct reads are rounded up on their way through staging. */

@@ -16,9 +16,14 @@
 enum { CHECK_BUFFER_BYTES = 256 * 1024, HINT_BYTES = 4096 };
 /* Descriptors of decoded records that are kept although nobody holds them. */
 enum { IDLE_DESCRIPTORS = 32 };
+/* Sources are kept in groups, made when one of them is first named: a run over one tensor of a
+ * catalogue of a million costs no more than a run over one of ten. */
+enum { GROUP_SOURCES = 256 };
 
-struct source_use {
-    uint32_t left, last_job; /* uses still to come; the last job that was announced */
+/* What is known of a source. */
+struct entry {
+    struct gcmp_record *record; /* NULL: not looked at */
+    uint32_t left, last_job;    /* uses still to come; the last job that was announced */
 };
 
 struct gcmp_records {
@@ -29,12 +34,24 @@ struct gcmp_records {
     bool direct;              /* past the page cache, where that is allowed */
     pthread_mutex_t lock;     /* guards what follows, and the records' state, holders and list */
     pthread_cond_t changed;
-    struct gcmp_record **by_source; /* NULL: not looked at */
-    struct source_use *uses;        /* by source */
+    struct entry **groups;          /* of GROUP_SOURCES entries each; NULL: none is named so far */
     struct gcmp_record_span *spans; /* by source; NULL: there are no ranks */
     struct gcmp_record *newest, *oldest;
     uint64_t decoded_bytes;
 };
+
+static size_t group_count(const struct gcmp_records *records) {
+    return records->catalogue->source_count / GROUP_SOURCES + 1;
+}
+
+/* The entry of a source that is there; NULL without memory. */
+static struct entry *find_entry(struct gcmp_records *records, uint32_t source) {
+    struct entry **group = &records->groups[source / GROUP_SOURCES];
+    if (*group == NULL) {
+        *group = calloc(GROUP_SOURCES, sizeof **group);
+    }
+    return *group == NULL ? NULL : &(*group)[source % GROUP_SOURCES];
+}
 
 struct gcmp_records *gcmp_records_make(const struct gradcmp_catalogue *catalogue,
                                        uint64_t decoded_limit_bytes, int verify) {
@@ -47,9 +64,8 @@ struct gcmp_records *gcmp_records_make(const struct gradcmp_catalogue *catalogue
     records->decoded_limit_bytes = decoded_limit_bytes;
     pthread_mutex_init(&records->lock, NULL);
     pthread_cond_init(&records->changed, NULL);
-    records->by_source = calloc(catalogue->source_count + 1, sizeof *records->by_source);
-    records->uses = calloc(catalogue->source_count + 1, sizeof *records->uses);
-    if (records->by_source == NULL || records->uses == NULL) {
+    records->groups = calloc(group_count(records), sizeof(struct entry *));
+    if (records->groups == NULL) {
         gcmp_records_free(records);
         return NULL;
     }
@@ -82,11 +98,13 @@ void gcmp_records_free(struct gcmp_records *records) {
     if (records == NULL) {
         return;
     }
-    for (size_t i = 0; records->by_source != NULL && i < records->catalogue->source_count; i++) {
-        gcmp_record_free(records->by_source[i]);
+    for (size_t i = 0; records->groups != NULL && i < group_count(records); i++) {
+        for (size_t k = 0; records->groups[i] != NULL && k < GROUP_SOURCES; k++) {
+            gcmp_record_free(records->groups[i][k].record);
+        }
+        free(records->groups[i]);
     }
-    free(records->by_source);
-    free(records->uses);
+    free(records->groups);
     free(records->spans);
     pthread_cond_destroy(&records->changed);
     pthread_mutex_destroy(&records->lock);
@@ -102,11 +120,16 @@ void gcmp_records_use_direct(struct gcmp_records *records) {
     gcmp_dir_use_direct(records->catalogue->dir);
 }
 
-void gcmp_records_announce(struct gcmp_records *records, uint32_t source, size_t job) {
-    if (source < records->catalogue->source_count) {
-        records->uses[source].left++;
-        records->uses[source].last_job = (uint32_t)job;
+bool gcmp_records_announce(struct gcmp_records *records, uint32_t source, size_t job) {
+    if (source >= records->catalogue->source_count) {
+        return true; /* it cannot be held either */
     }
+    struct entry *entry = find_entry(records, source);
+    if (entry != NULL) {
+        entry->left++;
+        entry->last_job = (uint32_t)job;
+    }
+    return entry != NULL;
 }
 
 void gcmp_records_hint(struct gcmp_records *records, uint32_t index) {
@@ -290,16 +313,15 @@ static void drop_decoded(struct gcmp_records *records) {
 
 /* Get the record, new or not; NULL without memory. Lock held. */
 static struct gcmp_record *find_record(struct gcmp_records *records, uint32_t source) {
-    struct gcmp_record *record = records->by_source[source];
-    if (record == NULL) {
-        record = calloc(1, sizeof *record);
-        if (record != NULL) {
-            record->table = records;
-            record->source = source;
-            records->by_source[source] = record;
+    struct entry *entry = find_entry(records, source);
+    if (entry != NULL && entry->record == NULL) {
+        entry->record = calloc(1, sizeof *entry->record);
+        if (entry->record != NULL) {
+            entry->record->table = records;
+            entry->record->source = source;
         }
     }
-    return record;
+    return entry == NULL ? NULL : entry->record;
 }
 
 /* Resolve a record that is BUSY, without the lock during the work. Lock held on entry and return.
@@ -533,13 +555,13 @@ bool gcmp_records_end_use(struct gcmp_records *records, uint32_t source,
     if (source >= records->catalogue->source_count) {
         return false; /* it could never be held */
     }
-    struct source_use *use = &records->uses[source];
     pthread_mutex_lock(&records->lock);
-    bool last = --use->left == 0;
+    struct entry *entry = &records->groups[source / GROUP_SOURCES][source % GROUP_SOURCES];
+    bool last = --entry->left == 0;
     if (last) {
-        *record = records->by_source[source];
-        *last_job = use->last_job;
-        records->by_source[source] = NULL;
+        *record = entry->record;
+        *last_job = entry->last_job;
+        entry->record = NULL;
         if (*record != NULL && (*record)->state == GCMP_RECORD_READY &&
             (*record)->decoded_cost != 0) {
             unlink_decoded(*record);

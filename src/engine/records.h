@@ -59,8 +59,9 @@ void gcmp_records_free(struct gcmp_records *records);
 void gcmp_records_use_pages(struct gcmp_records *records, struct gcmp_pages *pages);
 
 /* Announce that job `job` will use a source; to be called before any thread runs, with rising jobs.
- */
-void gcmp_records_announce(struct gcmp_records *records, uint32_t source, size_t job);
+ * False without memory. */
+GRADCMP_MUST_USE bool gcmp_records_announce(struct gcmp_records *records, uint32_t source,
+                                            size_t job);
 
 /* Have the ends of a source's item read ahead, where resolve() will look first: the directory of an
  * archive is at its end, what describes the tensor at its beginning. */

@@ -52,17 +52,17 @@ static enum gradcmp_status add_table(struct gcmp_run *run,
     return GRADCMP_OK;
 }
 
-/* A use of sources by a job, for gcmp_side_each_source. */
-struct use {
-    struct gcmp_run *run;
+/* A use of sources by a job that is to come, for gcmp_side_each_source. */
+struct coming_use {
     struct gcmp_records *records;
     size_t job;
-    const struct gcmp_side *side;
+    bool out_of_memory;
 };
 
 static void announce(void *user, uint32_t source) {
-    struct use *use = user;
-    gcmp_records_announce(use->records, source, use->job);
+    struct coming_use *use = user;
+    use->out_of_memory =
+        !gcmp_records_announce(use->records, source, use->job) || use->out_of_memory;
 }
 
 /* A use of sources by ranks. */
@@ -124,8 +124,11 @@ static enum gradcmp_status prepare_side(struct gcmp_run *run, size_t job,
     }
     struct gcmp_stretch share = gcmp_deal_share(&run->deal, job, elems);
     if (share.first < share.end) {
-        struct use use = {run, gcmp_run_records(run, at->catalogue), job, at};
+        struct coming_use use = {.records = gcmp_run_records(run, at->catalogue), .job = job};
         gcmp_side_each_source(at, elems, announce, &use);
+        if (use.out_of_memory) {
+            GCMP_FAIL_MEMORY(error);
+        }
         run->bytes_total +=
             (share.end - share.first) * gcmp_dtype_bytes((enum gradcmp_dtype)at->parameter->dtype);
     }
@@ -471,6 +474,13 @@ static bool is_shared(const struct gcmp_records *records, uint32_t source) {
     return span != NULL && span->lowest != span->highest;
 }
 
+/* A use of sources that ends, for gcmp_side_each_source. */
+struct use {
+    struct gcmp_run *run;
+    struct gcmp_records *records;
+    const struct gcmp_side *side;
+};
+
 /* Keep what is known of a record that other ranks read too. */
 static void keep_part(const struct use *use, uint32_t source, const struct gcmp_record *record) {
     struct gcmp_share_part part;
@@ -514,7 +524,7 @@ static void end_use(void *user, uint32_t source) {
 
 static void end_uses(struct gcmp_run *run, const struct gcmp_task *task,
                      const struct gcmp_side *side) {
-    struct use use = {run, gcmp_run_records(run, side->catalogue), task->index, side};
+    struct use use = {run, gcmp_run_records(run, side->catalogue), side};
     gcmp_side_each_source(side, task->job->elems, end_use, &use);
 }
 
