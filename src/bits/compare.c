@@ -69,13 +69,12 @@ static enum gradcmp_status add_copies(struct pass *pass, const struct target *fi
             target.b = *sides[side];
             target.b.copy = copy;
             target.how = side == 0 ? GCMP_BITS_BY_COPY_A : GCMP_BITS_BY_COPY_B;
-            target.difference = gcmp_arena_alloc(arena, 1, sizeof *target.difference);
+            target.difference =
+                gcmp_bits_difference_make(arena, first->difference->ndim, first->difference->shape,
+                                          first->difference->elem_bytes);
             if (target.difference == NULL) {
                 GCMP_FAIL_MEMORY(error);
             }
-            target.difference->shape = first->difference->shape;
-            target.difference->ndim = first->difference->ndim;
-            target.difference->elem_bytes = first->difference->elem_bytes;
             GCMP_TRY(add_target(pass, &target, error));
         }
     }

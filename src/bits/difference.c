@@ -1,10 +1,24 @@
 /* Elements as patterns. */
 #include "bits/difference.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { CHUNK_BYTES = 4096 };
+
+struct gcmp_bits_difference *gcmp_bits_difference_make(struct gcmp_arena *arena, unsigned ndim,
+                                                       const uint64_t *shape, unsigned elem_bytes) {
+    struct gcmp_bits_difference *made;
+    size_t bytes = offsetof(struct gcmp_bits_difference, box) + ndim * sizeof made->box[0];
+    made = gcmp_arena_alloc(arena, 1, bytes);
+    if (made != NULL) {
+        made->shape = shape;
+        made->ndim = ndim;
+        made->elem_bytes = elem_bytes;
+    }
+    return made;
+}
 
 static void index_of(const struct gcmp_bits_difference *difference, uint64_t element,
                      uint64_t *index) {
@@ -14,14 +28,14 @@ static void index_of(const struct gcmp_bits_difference *difference, uint64_t ele
     }
 }
 
-static void widen(struct gcmp_bits_difference *difference, const uint64_t *index, bool is_first) {
-    for (unsigned d = 0; d < difference->ndim; d++) {
-        if (is_first || index[d] < difference->low[d]) {
-            difference->low[d] = index[d];
-        }
-        if (is_first || index[d] > difference->high[d]) {
-            difference->high[d] = index[d];
-        }
+/* Take an index into the box of axis `d`. */
+static void widen(struct gcmp_bits_difference *difference, unsigned d, uint64_t index,
+                  bool is_first) {
+    if (is_first || index < difference->box[d].low) {
+        difference->box[d].low = index;
+    }
+    if (is_first || index > difference->box[d].high) {
+        difference->box[d].high = index;
     }
 }
 
@@ -32,7 +46,9 @@ static void note(struct gcmp_bits_difference *difference, uint64_t element, cons
         difference->bits += (uint64_t)__builtin_popcount((unsigned)(a[i] ^ b[i]));
     }
     index_of(difference, element, index);
-    widen(difference, index, difference->different == 0);
+    for (unsigned d = 0; d < difference->ndim; d++) {
+        widen(difference, d, index[d], difference->different == 0);
+    }
     if (difference->different == 0 || element < difference->first) {
         difference->first = element;
         memcpy(difference->a, a, difference->elem_bytes);
@@ -67,8 +83,10 @@ void gcmp_bits_merge(struct gcmp_bits_difference *into, const struct gcmp_bits_d
         return;
     }
     bool is_first = into->different == 0;
-    widen(into, part->low, is_first);
-    widen(into, part->high, false);
+    for (unsigned d = 0; d < into->ndim; d++) {
+        widen(into, d, part->box[d].low, is_first);
+        widen(into, d, part->box[d].high, false);
+    }
     if (is_first || part->first < into->first) {
         into->first = part->first;
         memcpy(into->a, part->a, sizeof into->a);
@@ -177,8 +195,8 @@ static bool is_in_one_slab(const struct gcmp_bits_difference *difference,
         const struct gradcmp_slab *slab = &parameter->slabs[i];
         bool inside = true;
         for (unsigned d = 0; d < difference->ndim && inside; d++) {
-            inside = difference->low[d] >= slab->start[d] &&
-                     difference->high[d] - slab->start[d] < slab->extent[d];
+            inside = difference->box[d].low >= slab->start[d] &&
+                     difference->box[d].high - slab->start[d] < slab->extent[d];
         }
         if (inside) {
             return true;

@@ -7,22 +7,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "gradcmp/sys/parameter.h"
 
 enum { GCMP_BITS_MAX_ELEM_BYTES = 16 };
 
 /* Zeroed memory with ndim, shape and elem_bytes set is the difference of nothing. Stretches may
- * come in any order; sums of parts are the same whichever way they were cut. */
+ * come in any order; sums of parts are the same whichever way they were cut. There is one for each
+ * tensor of a checkpoint: what is made in an arena ends behind its ndim axes, and is never
+ * copied. */
 struct gcmp_bits_difference {
     uint64_t elems;     /* compared */
     uint64_t different; /* elements */
     uint64_t bits;      /* that differ, in all of them */
     uint64_t first;     /* row-major index of the first */
     unsigned char a[GCMP_BITS_MAX_ELEM_BYTES], b[GCMP_BITS_MAX_ELEM_BYTES]; /* the first */
-    uint64_t low[GRADCMP_MAX_NDIM], high[GRADCMP_MAX_NDIM]; /* the box around all, inclusive */
     const uint64_t *shape;
     unsigned ndim, elem_bytes;
+    struct {
+        uint64_t low, high;
+    } box[GRADCMP_MAX_NDIM]; /* around all, inclusive */
 };
+
+/* Make the difference of nothing; shape is borrowed. NULL without memory. */
+struct gcmp_bits_difference *gcmp_bits_difference_make(struct gcmp_arena *arena, unsigned ndim,
+                                                       const uint64_t *shape, unsigned elem_bytes);
 
 /* Compare elements [first, first + elems) of a row-major tensor. */
 void gcmp_bits_compare(struct gcmp_bits_difference *difference, uint64_t first, size_t elems,

@@ -209,13 +209,11 @@ static enum gradcmp_status pair_padded(struct gcmp_bits_match *match, struct gcm
                                        struct gcmp_bits_item *y, struct gradcmp_error *error) {
     const struct gradcmp_parameter *a = x->parameter, *b = y->parameter;
     uint64_t rows = a->shape[0] < b->shape[0] ? a->shape[0] : b->shape[0];
-    struct gcmp_bits_difference *difference = gcmp_arena_alloc(match->arena, 1, sizeof *difference);
+    struct gcmp_bits_difference *difference = gcmp_bits_difference_make(
+        match->arena, a->ndim, rows == a->shape[0] ? a->shape : b->shape, x->elem_bytes);
     if (difference == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    difference->shape = rows == a->shape[0] ? a->shape : b->shape;
-    difference->ndim = a->ndim;
-    difference->elem_bytes = x->elem_bytes;
     struct gcmp_bits_entry entry = {.path = x->path,
                                     .a = x,
                                     .b = y,

@@ -69,13 +69,9 @@ static enum gcmp_bits_how compare_forms(const struct gcmp_bits_item *a,
 
 static struct gcmp_bits_difference *begin_difference(struct gcmp_bits_match *match,
                                                      const struct gcmp_bits_item *item) {
-    struct gcmp_bits_difference *difference = gcmp_arena_alloc(match->arena, 1, sizeof *difference);
-    if (difference != NULL) {
-        difference->shape = item->kind == GCMP_BITS_TENSOR ? item->parameter->shape : item->shape;
-        difference->ndim = item->ndim;
-        difference->elem_bytes = item->elem_bytes;
-    }
-    return difference;
+    return gcmp_bits_difference_make(
+        match->arena, item->ndim,
+        item->kind == GCMP_BITS_TENSOR ? item->parameter->shape : item->shape, item->elem_bytes);
 }
 
 /* An array in memory against a tensor in a file: the tensor is read. Only small ones, and those of

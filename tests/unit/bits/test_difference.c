@@ -51,8 +51,8 @@ static void test_merge__parts_in_any_order_give_the_whole(void **state) {
     assert_memory_equal(&joined, &whole, sizeof whole);
     assert_int_equal(whole.different, 3);
     assert_int_equal(whole.bits, 5);
-    assert_int_equal(whole.low[1], 3);
-    assert_int_equal(whole.high[0], 3);
+    assert_int_equal(whole.box[1].low, 3);
+    assert_int_equal(whole.box[0].high, 3);
     assert_string_equal(gcmp_bits_look(&whole, NULL, NULL), "scattered");
 }
 
