@@ -167,7 +167,7 @@ static enum gradcmp_status read_settings(const struct universal *universal) {
     static const char name[] = "zero/optimizer_state.pt";
     struct gcmp_arena scratch = GCMP_ARENA_INIT;
     struct gcmp_torch_file torch;
-    if (!gcmp_dir_has_file(universal->set->catalogue->dir, name)) {
+    if (gcmp_dir_kind(universal->set->catalogue->dir, name) == GCMP_DIR_ABSENT) {
         return GRADCMP_OK;
     }
     enum gradcmp_status status = gcmp_torch_open_any(universal->set->catalogue->dir, name, &scratch,

@@ -5,6 +5,7 @@
  * zarr_array.c. */
 #include "formats/zarr.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,8 @@ static char *join(struct gcmp_arena *arena, const char *folder, const char *name
     return gcmp_arena_format(arena, "%s%s%s", folder, folder[0] == '\0' ? "" : "/", name);
 }
 
-/* Tell what a folder is by the file in it. */
+/* Tell what a folder is by the file in it; what stands there under such a name and is no file fails
+ * when it is read. */
 static enum node node_of(struct gcmp_dir *dir, const char *folder) {
     static const struct {
         const char *file;
@@ -49,7 +51,8 @@ static enum node node_of(struct gcmp_dir *dir, const char *folder) {
         char name[4096];
         int length = snprintf(name, sizeof name, "%s%s%s", folder, folder[0] == '\0' ? "" : "/",
                               marks[i].file);
-        if (length > 0 && (size_t)length < sizeof name && gcmp_dir_has_file(dir, name)) {
+        if (length > 0 && (size_t)length < sizeof name &&
+            gcmp_dir_kind(dir, name) != GCMP_DIR_ABSENT) {
             return marks[i].node;
         }
     }
@@ -84,7 +87,7 @@ static int probe(struct gcmp_dir *dir) {
     }
     bool found = false;
     for (size_t i = 0; i < count && i < MAX_PROBED && !found; i++) {
-        found = node_of(dir, names[i]) != NODE_OTHER;
+        found = gcmp_dir_has_dir(dir, names[i]) && node_of(dir, names[i]) != NODE_OTHER;
     }
     gcmp_dir_free_names(names, count);
     return found ? 2 : 0;
@@ -210,6 +213,13 @@ static enum gradcmp_status enqueue(struct walk *walk, struct queue *queue, char 
     return GRADCMP_OK;
 }
 
+/* Folders, and links that lead out of the checkpoint: arrays may lie there, so that nobody may pass
+ * over them. Looking into those fails. */
+static bool may_hold_arrays(const struct walk *walk, const char *name) {
+    enum gcmp_dir_kind kind = gcmp_dir_kind(walk->catalogue->dir, name);
+    return kind == GCMP_DIR_FOLDER || (kind == GCMP_DIR_OTHER && errno != 0);
+}
+
 static enum gradcmp_status enqueue_children(struct walk *walk, struct queue *queue,
                                             const char *folder) {
     char **names;
@@ -222,7 +232,7 @@ static enum gradcmp_status enqueue_children(struct walk *walk, struct queue *que
     GCMP_TRY(gcmp_dir_list(walk->catalogue->dir, folder, MAX_NAMES, &names, &count, walk->error));
     for (size_t i = 0; i < count && status == GRADCMP_OK; i++) {
         char *name = join(walk->catalogue->arena, folder, names[i]);
-        if (names[i][0] != '.' && (name == NULL || gcmp_dir_has_dir(walk->catalogue->dir, name))) {
+        if (name == NULL || (names[i][0] != '.' && may_hold_arrays(walk, name))) {
             status = enqueue(walk, queue, name);
         }
     }

@@ -37,6 +37,9 @@ void gcmp_compare_keep(struct gradcmp_report *report, struct gradcmp_checkpoint 
 void gcmp_pair_fail(struct gradcmp_pair_report *pair, const struct gradcmp_error *error) {
     pair->outcome = GRADCMP_OUTCOME_ERROR;
     pair->error = *error;
+    if (error->message[0] != '\0') {
+        gcmp_error_add_path(&pair->error, pair->path);
+    }
     pair->parameter_count = 0;
     pair->onset_layer = -1;
     pair->jump_layer = -1;

@@ -3,10 +3,15 @@
 
 #include <string.h>
 
+#include "base/expression.h"
 #include "base/regex.h"
 
 static enum gradcmp_status compile(regex_t *regex, const char *option, const char *text,
                                    struct gradcmp_error *error) {
+    const char *fault = gcmp_expression_fault(text);
+    if (fault != NULL) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s \"%.100s\": %s", option, text, fault);
+    }
     int code = regcomp(regex, text, REG_EXTENDED | REG_NOSUB);
     if (code == REG_ESPACE) {
         GCMP_FAIL_MEMORY(error);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unshard/expression.h"
+#include "base/expression.h"
 #include "unshard/mapping_rules.h"
 
 enum { MAX_RULES = 4096, MAX_SHARE = 1 << 16 };

@@ -4,6 +4,9 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
 
 enum { MAX_LINE_BYTES = 4096 };
 
@@ -13,18 +16,19 @@ void cli_message_memory(uint64_t bytes) {
     memory_limit_bytes = bytes;
 }
 
-/* C0, DEL, and C1 in UTF-8 (0xC2 0x80 .. 0xC2 0x9F). */
-static int is_control(const unsigned char *at) {
-    return at[0] < 0x20 || at[0] == 0x7F || (at[0] == 0xC2 && at[1] >= 0x80 && at[1] <= 0x9F);
-}
-
+/* Spell every byte of what is no UTF-8, or could steer or mislead a terminal, as \xNN. */
 static void print_safe(const char *line) {
-    for (const unsigned char *at = (const unsigned char *)line; *at != '\0'; at++) {
-        if (is_control(at)) {
-            fprintf(stderr, "\\x%02x", *at);
-        } else {
-            putc(*at, stderr);
+    size_t left = strlen(line);
+    while (left > 0) {
+        unsigned code = 0;
+        size_t length = gcmp_utf8_decode(line, left, &code);
+        bool as_it_is = length > 0 && gcmp_utf8_is_harmless(code);
+        length = length == 0 ? 1 : length;
+        for (size_t i = 0; i < length; i++) {
+            fprintf(stderr, as_it_is ? "%c" : "\\x%02x", (unsigned char)line[i]);
         }
+        line += length;
+        left -= length;
     }
 }
 

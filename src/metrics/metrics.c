@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/dir.h"
+#include "base/expression.h"
 #include "base/map.h"
 #include "base/regex.h"
 #include "metrics/content.h"
@@ -72,6 +73,10 @@ static enum gradcmp_status check_used(const char *option,
 static enum gradcmp_status compile(regex_t *regex, const char *pattern, const char *option,
                                    struct gradcmp_error *error) {
     char why[200];
+    const char *fault = gcmp_expression_fault(pattern);
+    if (fault != NULL) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s \"%.100s\": %s", option, pattern, fault);
+    }
     int code = regcomp(regex, pattern, REG_EXTENDED | REG_NOSUB);
     if (code == 0) {
         return GRADCMP_OK;

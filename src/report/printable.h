@@ -6,11 +6,7 @@
 #include <stddef.h>
 
 #include "base/text.h"
-
-/* Return the bytes of the valid UTF-8 sequence at `bytes`, of which `left` may be read, and its
- * code point in *code (NULL allowed); 0 where the bytes are not UTF-8 (overlong forms, surrogates
- * and values past U+10FFFF included). */
-size_t gcmp_utf8_decode(const char *bytes, size_t left, unsigned *code);
+#include "base/utf8.h"
 
 /* Add `string` for a terminal: every byte that is no UTF-8, every control character and everything
  * that reorders text is written as \xNN a byte, so that a name can neither steer the terminal nor

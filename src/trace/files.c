@@ -124,8 +124,9 @@ static enum gradcmp_status gather(struct gcmp_dir *dir, const char *folder, stru
     size_t first_level = folders.count;
     for (size_t i = 0; i < folders.count && status == GRADCMP_OK; i++) {
         struct names deeper = {NULL, 0, 0};
-        if (gcmp_dir_kind(dir, folders.items[i]) != GCMP_DIR_FOLDER) {
-            continue;
+        enum gcmp_dir_kind kind = gcmp_dir_kind(dir, folders.items[i]);
+        if (kind == GCMP_DIR_ABSENT || kind == GCMP_DIR_FILE) {
+            continue; /* a link that leads out may be a rank's: listing it fails */
         }
         status = list_folder(dir, folders.items[i], true, files,
                              i < first_level ? &folders : &deeper, error);

@@ -21,7 +21,7 @@ bounds               bounds/ base/ gradcmp/
 gpu                  gpu/ base/ gradcmp/ kernels/lane
 src/lint             lint/ report/ base/ gradcmp/
 src/metrics          metrics/ report/ base/ gradcmp/
-src/cli              cli/ gradcmp/gradcmp.h
+src/cli              cli/ gradcmp/gradcmp.h base/utf8.h
 src/mpi              base/ gradcmp/
 src/h5helper         h5helper/ formats/hdf5_wire base/ gradcmp/
 '

@@ -1,19 +1,20 @@
-/* Limits: MAX_BYTES of text, MAX_GROUPS within one another, MAX_STATES when every repetition is
- * written out. */
-#include "unshard/expression.h"
+/* Limits: MAX_BYTES of text, MAX_GROUPS within one another, MAX_REPEATED states more when every
+ * repetition is written out (as "(a?){1250}" that takes some 3 s on a name of 4096 bytes). */
+#include "base/expression.h"
 
 #include <ctype.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-enum { MAX_BYTES = 2048, MAX_GROUPS = 32, MAX_STATES = 10000, MAX_DIGITS = 5 };
+enum { MAX_BYTES = 8192, MAX_GROUPS = 32, MAX_REPEATED = 2500, MAX_DIGITS = 5 };
 
-/* States of each open group so far, and of the last item in the innermost. */
+/* States of each open group so far, and of the last item in the innermost; what repetitions added
+ * to them, those of repetitions within repetitions once. */
 struct cost {
     uint64_t sums[MAX_GROUPS + 1];
     unsigned depth;
-    uint64_t last;
+    uint64_t last, repeated;
 };
 
 static void add_item(struct cost *cost, uint64_t states) {
@@ -23,6 +24,7 @@ static void add_item(struct cost *cost, uint64_t states) {
 
 static void repeat(struct cost *cost, uint64_t times) {
     if (times > 1) {
+        cost->repeated += cost->last * (times - 1);
         cost->sums[cost->depth] += cost->last * (times - 1);
         cost->last *= times;
     }
@@ -83,7 +85,7 @@ static const char *take(struct cost *cost, const char **at) {
     switch (c) {
     case '\\':
         if (**at >= '1' && **at <= '9') {
-            return "an expression refers back to a group (\\1 belongs into the new name)";
+            return "an expression refers back to a group (\\1 belongs into a new name of --map)";
         }
         *at += **at != '\0';
         add_item(cost, 1);
@@ -97,6 +99,12 @@ static const char *take(struct cost *cost, const char **at) {
         return open_group(cost);
     case ')':
         return close_group(cost);
+    case '?':
+    case '*': /* they repeat what is before them, which a sign behind them repeats again */
+        cost->repeated++;
+        cost->sums[cost->depth]++;
+        cost->last++;
+        return NULL;
     case '+':
         repeat(cost, 2);
         return NULL;
@@ -110,17 +118,17 @@ static const char *take(struct cost *cost, const char **at) {
 }
 
 const char *gcmp_expression_fault(const char *pattern) {
-    struct cost cost = {{0}, 0, 0};
+    struct cost cost = {{0}, 0, 0, 0};
     if (strlen(pattern) > MAX_BYTES) {
-        return "an expression of more than 2048 bytes";
+        return "an expression of more than 8192 bytes";
     }
     for (const char *at = pattern; *at != '\0';) {
         const char *fault = take(&cost, &at);
         if (fault != NULL) {
             return fault;
         }
-        if (cost.sums[cost.depth] > MAX_STATES) {
-            return "repetitions within repetitions (more than 10000 states)";
+        if (cost.repeated > MAX_REPEATED) {
+            return "too much is repeated (more than 2500 states)";
         }
     }
     return NULL;

@@ -1,7 +1,7 @@
-/* Tests of the bounds of expressions in files of rules. */
+/* Tests of the bounds of expressions in files of rules and on the command line. */
 #include "temp_tools.h"
 
-#include "unshard/expression.h"
+#include "base/expression.h"
 
 static void test_expression__those_of_rules_are_fine(void **state) {
     static const char *const patterns[] = {
@@ -30,24 +30,27 @@ static void test_expression__what_grows_is_refused(void **state) {
         "((((((((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+",
         "(a|b|c|d){9999}",
         "a{0,30000}",
+        "(a?){3000}",
+        "((a{1,50}){1,40})?{1,255}",
+        "(a{1,500})*{1,500}",
     };
     (void)state;
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
         const char *fault = gcmp_expression_fault(patterns[i]);
         assert_non_null(fault);
-        assert_non_null(strstr(fault, "10000 states"));
+        assert_non_null(strstr(fault, "2500 states"));
     }
 }
 
 static void test_expression__other_bounds(void **state) {
-    char deep[80], long_one[3000];
+    char deep[80], long_one[9000];
     (void)state;
     memset(deep, '(', sizeof deep - 1);
     deep[sizeof deep - 1] = '\0';
     memset(long_one, 'a', sizeof long_one - 1);
     long_one[sizeof long_one - 1] = '\0';
     assert_non_null(strstr(gcmp_expression_fault(deep), "nested too deeply"));
-    assert_non_null(strstr(gcmp_expression_fault(long_one), "2048 bytes"));
+    assert_non_null(strstr(gcmp_expression_fault(long_one), "8192 bytes"));
     assert_non_null(strstr(gcmp_expression_fault("(a*)*\\1"), "refers back"));
     assert_null(gcmp_expression_fault("a\\\\1"));
 }

@@ -1,0 +1,69 @@
+/* UTF-8, and which characters of it text from a file may show. In a header, so that the program,
+ * which is a user of the library, can have the same rule as the library's messages. */
+#ifndef GCMP_BASE_UTF8_H
+#define GCMP_BASE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Length and lowest value of a sequence by its lead byte: Unicode 15, table 3-7 in one rule each.
+ */
+static inline size_t gcmp_utf8_length(unsigned char lead, unsigned *lowest) {
+    if (lead < 0x80) {
+        *lowest = 0;
+        return 1;
+    }
+    if (lead >= 0xC2 && lead <= 0xDF) {
+        *lowest = 0x80;
+        return 2;
+    }
+    if (lead >= 0xE0 && lead <= 0xEF) {
+        *lowest = 0x800;
+        return 3;
+    }
+    if (lead >= 0xF0 && lead <= 0xF4) {
+        *lowest = 0x10000;
+        return 4;
+    }
+    return 0;
+}
+
+/* Return the bytes of the valid UTF-8 sequence at `bytes`, of which `left` may be read, and its
+ * code point in *code (NULL allowed); 0 where the bytes are not UTF-8 (overlong forms, surrogates
+ * and values past U+10FFFF included). */
+static inline size_t gcmp_utf8_decode(const char *bytes, size_t left, unsigned *code) {
+    static const unsigned char lead_mask[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    unsigned lowest = 0;
+    size_t length = left == 0 ? 0 : gcmp_utf8_length((unsigned char)bytes[0], &lowest);
+    if (length == 0 || length > left) {
+        return 0;
+    }
+    unsigned value = (unsigned char)bytes[0] & lead_mask[length];
+    for (size_t i = 1; i < length; i++) {
+        unsigned byte = (unsigned char)bytes[i];
+        if ((byte & 0xC0) != 0x80) {
+            return 0;
+        }
+        value = value << 6 | (byte & 0x3F);
+    }
+    if (value < lowest || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) {
+        return 0;
+    }
+    if (code != NULL) {
+        *code = value;
+    }
+    return length;
+}
+
+/* False for controls (C0, DEL, C1), line and paragraph separators, and marks that reorder or hide
+ * text. */
+static inline bool gcmp_utf8_is_harmless(unsigned code) {
+    bool control = code < 0x20 || (code >= 0x7F && code <= 0x9F);
+    bool direction = code == 0x200E || code == 0x200F || code == 0x061C ||
+                     (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+    bool hidden = code == 0x2028 || code == 0x2029 || (code >= 0x200B && code <= 0x200D) ||
+                  code == 0x2060 || code == 0xFEFF;
+    return !control && !direction && !hidden;
+}
+
+#endif
