@@ -45,8 +45,10 @@ static const char *skip_bracket(const char *at) {
     return at;
 }
 
-/* The larger number of an interval; `at` is behind its "{". */
-static uint64_t most_times(const char *at) {
+/* The larger number of an interval; `*text` is behind its "{", and afterwards behind what was read.
+ */
+static uint64_t most_times(const char **text) {
+    const char *at = *text;
     uint64_t most = 0;
     for (int part = 0; part < 2; part++) {
         uint64_t number = 0;
@@ -59,6 +61,8 @@ static uint64_t most_times(const char *at) {
         }
         at++;
     }
+    at += strspn(at, "0123456789");
+    *text = at + (*at == '}');
     return most + 1;
 }
 
@@ -109,7 +113,7 @@ static const char *take(struct cost *cost, const char **at) {
         repeat(cost, 2);
         return NULL;
     case '{':
-        repeat(cost, most_times(*at));
+        repeat(cost, most_times(at));
         return NULL;
     default:
         add_item(cost, 1);

@@ -39,8 +39,15 @@ try --strict=yes a b
 try --match
 try --match= a b
 try ls --as int8 a
+# What would take too long to compile or to match is refused before.
+cp data/betas/zero.pt one.pt
+cp data/betas/zero.pt two.pt
+try --match 'a{1,255}{1,255}{1,255}' one.pt two.pt
+try --exclude '((a|b)?){1,9999}' one.pt two.pt
+try metrics --match '(a*)*\1' data/metrics/golden.json data/metrics/golden_outside.json
 # What steers a terminal is spelled out.
 try "$(printf 'no\033[31m\nsuch')" b | tail -n 3
+try "$(printf 'no\302\23331m \233 \342\200\256 \377\303\274')" b | tail -n 3
 # What decides is never dropped silently: not the first of two, not a directory meant as a file.
 try --k 3 --k 4 a b
 try --match x --match y a b
