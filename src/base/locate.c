@@ -344,6 +344,24 @@ static bool is_inside_last_hit(const struct search *search, const char *name) {
     return length == 0 || (strncmp(name, hit, length) == 0 && name[length] == '/');
 }
 
+/* Weights that were exported beside a tracker of DeepSpeed (transformers does so) are less than the
+ * checkpoint that the tracker names, where it is still there. */
+static enum gradcmp_status add_marked(struct search *search, const char *name,
+                                      const struct folder *folder, struct gradcmp_error *error) {
+    struct gradcmp_error ignored = {0};
+    size_t before = search->hits.count;
+    if (!folder->fixed && folder->deepspeed_tracker) {
+        enum gradcmp_status status = follow_tracker(search, name, DEEPSPEED_TRACKER, &ignored);
+        if (status == GRADCMP_ERROR_MEMORY) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        if (search->hits.count > before) {
+            return GRADCMP_OK;
+        }
+    }
+    return add_folder(&search->hits, strdup(name), error);
+}
+
 /* Look at one folder: it is a checkpoint, or a tracker in it names one, or one may be below it. */
 static enum gradcmp_status examine(struct search *search, const char *name,
                                    struct gradcmp_error *error) {
@@ -361,7 +379,7 @@ static enum gradcmp_status examine(struct search *search, const char *name,
     if (folder.array && name[0] != '\0') {
         status = add_array_parent(search, name, error);
     } else if (folder.marked) {
-        status = add_folder(&search->hits, strdup(name), error);
+        status = add_marked(search, name, &folder, error);
     } else if (ask_tracker && folder.megatron_tracker) {
         status = follow_tracker(search, name, MEGATRON_TRACKER, error);
     } else if (ask_tracker && folder.deepspeed_tracker) {

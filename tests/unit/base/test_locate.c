@@ -157,6 +157,21 @@ static void test_locate__deepspeed_tracker(void **state) {
     expect_found(state, "", 1, "global_step1");
 }
 
+static void test_locate__weights_beside_deepspeed_tracker_are_less(void **state) {
+    temp_folder(*state, "run");
+    make_checkpoint(*state, "run/global_step1");
+    temp_file(*state, "run/model.safetensors", "x", 1);
+    expect_found(state, "run", -1, "run");
+    temp_file(*state, "run/latest", "global_step1", 12);
+    expect_found(state, "run", -1, "run/global_step1");
+    expect_found(state, "", 1, "run/global_step1");
+    temp_file(*state, "run/latest", "global_step2", 12); /* it was removed */
+    expect_found(state, "run", -1, "run");
+    temp_file(*state, "run/.metadata", "x", 1);
+    temp_file(*state, "run/latest", "global_step1", 12);
+    expect_found(state, "run", -1, "run");
+}
+
 static void test_locate__bad_trackers_are_corrupt(void **state) {
     static const char *const contents[] = {"",    "\n",   "../x",  "/etc", "a/b",  ".",       "..",
                                            "1 2", "1\n2", "1\n\n", "a\tb", "\x7f", "1\n..\n", " 1"};
@@ -302,6 +317,7 @@ int main(void) {
         TEMP_TEST(test_locate__folder_of_another_kind),
         TEMP_TEST(test_locate__megatron_tracker),
         TEMP_TEST(test_locate__deepspeed_tracker),
+        TEMP_TEST(test_locate__weights_beside_deepspeed_tracker_are_less),
         TEMP_TEST(test_locate__bad_trackers_are_corrupt),
         TEMP_TEST(test_locate__tracker_to_a_link_that_leads_out_is_refused),
         TEMP_TEST(test_locate__iterations_without_tracker),
