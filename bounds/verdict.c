@@ -9,8 +9,11 @@
 #define MAX_NOISE_REL 0.25
 #define NOISE_SHARE   0.25
 
-/* Of the two sides, where the measured floor hides a gradient. */
+/* Of the two sides, where a measured floor or rounding hides a gradient. */
 #define MAX_NORM_RATIO 2.0
+
+/* Arithmetic in which no true gradient is as small beside its layer's as one rounding. */
+#define WIDE_EPS 0x1p-23
 
 enum { FEW_ELEMS = 16 };
 
@@ -48,6 +51,22 @@ static bool is_small_noise(const struct gcmp_trial *trial, size_t index,
     return error_rms <= NOISE_SHARE * bound * trial->layer_rms[index];
 }
 
+static bool is_of_one_size(const struct gradcmp_parameter_report *parameter) {
+    double ratio = parameter->norm_b / parameter->norm_a;
+    return ratio > 1.0 / MAX_NORM_RATIO && ratio < MAX_NORM_RATIO;
+}
+
+/* Both sides hold nothing but rounding of the layer's other gradients. What a factor left of such
+ * noise (a sign, a half) is told from another draw of it by what is no multiple of the baseline. */
+static bool is_rounding_alone(const struct gcmp_trial *trial, size_t index,
+                              const struct gcmp_rest *rest, double bound) {
+    const struct gradcmp_parameter_report *parameter = &trial->parameters[index];
+    double eps = trial->bound->eps, elems = (double)gcmp_finite_elems(parameter);
+    double largest = fmax(parameter->norm_a, parameter->norm_b) / sqrt(elems);
+    return eps <= WIDE_EPS && rest->rel > bound && largest <= eps * trial->layer_rms[index] &&
+           is_of_one_size(parameter) && fabs(rest->alpha - 1.0) <= 2.0 * rest->rho;
+}
+
 /* The error is inside the floor that a fit measured, and the gradient itself is hardly above that
  * floor: nothing can be said of it. Not where it is gone, or another size, or off by a factor. */
 static bool is_drowned(const struct gcmp_trial *trial, size_t index, const struct gcmp_rest *rest,
@@ -56,9 +75,7 @@ static bool is_drowned(const struct gcmp_trial *trial, size_t index, const struc
     if (trial->floors == NULL || !(rest->rel > bound && rest->rel <= trial->floors[index])) {
         return false;
     }
-    double ratio = parameter->norm_b / parameter->norm_a;
-    return ratio > 1.0 / MAX_NORM_RATIO && ratio < MAX_NORM_RATIO &&
-           !factor_fits(parameter, rest, bound);
+    return is_of_one_size(parameter) && !factor_fits(parameter, rest, bound);
 }
 
 /* The limits that no bound, however wide, moves. */
@@ -78,7 +95,7 @@ enum gradcmp_verdict gcmp_verdict_within(const struct gcmp_trial *trial,
     struct gcmp_rest rest = gcmp_rest_of(parameter, spread->factor);
     double bound = gcmp_trial_bound(trial, index);
     if (gcmp_is_all_zero(parameter) || is_small_noise(trial, index, &rest, bound) ||
-        is_drowned(trial, index, &rest, bound)) {
+        is_rounding_alone(trial, index, &rest, bound) || is_drowned(trial, index, &rest, bound)) {
         return GRADCMP_VERDICT_UNJUDGED;
     }
     if (!(rest.rel <= bound) || is_unlike(parameter, &rest)) {

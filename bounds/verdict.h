@@ -24,7 +24,14 @@
  * the layer (k/4 eps, and its growth with depth: parameters at least four times smaller than their
  * layer; measured: noise 0.6 eps of float32, against 8); and no cause fits. A factor fits where
  * there are elements enough to tell (16) and what it leaves is inside the bound. (A changed sign or
- * a zero leaves rel at 2 or 1 and never comes so far.) */
+ * a zero leaves rel at 2 or 1 and never comes so far.)
+ *
+ * Such noise has nothing in common with itself on the other side (rel up to 1.4 and more) where it
+ * is all that there is: the bias of keys in a BERT (softmax takes it away). So of float32 and wider
+ * also what is on both sides at most one eps of its layer (root mean squares; measured: 0.2 to 0.5)
+ * is small noise, whatever rel, where neither norm is twice the other and no factor is most of the
+ * difference (|alpha - 1| at most 2 rho). Of narrower types true gradients are that small beside
+ * others (queries and keys at the start). */
 enum gradcmp_verdict gcmp_verdict_within(const struct gcmp_trial *trial,
                                          const struct gcmp_spread *spread, size_t index);
 

@@ -183,10 +183,37 @@ static void test_unjudged__error_of_the_size_of_the_layers_rounding(void **state
 
 static void test_unjudged__not_from_a_quarter_on(void **state) {
     (void)state;
-    struct wanted small = {24, 1e-8, 1, 0.249};
+    struct wanted small = {24, 2e-7, 1, 0.249};
     assert_int_equal(judge_small(small).verdict, GRADCMP_VERDICT_UNJUDGED);
     small.rho = 0.251;
     assert_int_equal(judge_small(small).verdict, GRADCMP_VERDICT_FAIL);
+}
+
+/* Noise on both sides: two draws that have nothing in common. */
+static void test_unjudged__rounding_alone_whatever_it_looks_like(void **state) {
+    (void)state;
+    struct wanted noise = {24, 0.6 * EPS_FP32, 0.1, 1.1};
+    assert_int_equal(judge_small(noise).verdict, GRADCMP_VERDICT_UNJUDGED);
+    noise.rms = 0.89 * EPS_FP32; /* of the candidate: 1.1045 times that */
+    assert_int_equal(judge_small(noise).verdict, GRADCMP_VERDICT_UNJUDGED);
+    noise.rms = 0.92 * EPS_FP32;
+    assert_int_equal(judge_small(noise).verdict, GRADCMP_VERDICT_FAIL);
+    struct wanted lost = {24, 0.4 * EPS_FP32, 0.1, 0.5};
+    assert_int_equal(judge_small(lost).verdict, GRADCMP_VERDICT_UNJUDGED);
+    lost.rho = 0.48; /* under half of the baseline */
+    assert_int_equal(judge_small(lost).verdict, GRADCMP_VERDICT_FAIL);
+    struct wanted part = {24, 0.4 * EPS_FP32, 1.5, 0.26};
+    assert_int_equal(judge_small(part).verdict, GRADCMP_VERDICT_UNJUDGED);
+    part.rho = 0.24; /* mostly a factor */
+    assert_int_equal(judge_small(part).verdict, GRADCMP_VERDICT_FAIL);
+    struct wanted larger = {24, 0.4 * EPS_FP32, 0.0, 1.99};
+    assert_int_equal(judge_small(larger).verdict, GRADCMP_VERDICT_UNJUDGED);
+    larger.rho = 2.01;
+    assert_int_equal(judge_small(larger).verdict, GRADCMP_VERDICT_FAIL);
+    struct wanted turned = {24, 0.4 * EPS_FP32, -1.0, 0};
+    assert_int_equal(judge_small(turned).verdict, GRADCMP_VERDICT_FAIL);
+    struct wanted gone = {24, 0.4 * EPS_FP32, 0.0, 0};
+    assert_int_equal(judge_small(gone).verdict, GRADCMP_VERDICT_FAIL);
 }
 
 static void test_unjudged__not_when_a_factor_fits(void **state) {
@@ -233,6 +260,7 @@ int main(void) {
         cmocka_unit_test(test_verdict__cosine_under_09_fails_whatever_the_bound),
         cmocka_unit_test(test_unjudged__error_of_the_size_of_the_layers_rounding),
         cmocka_unit_test(test_unjudged__not_from_a_quarter_on),
+        cmocka_unit_test(test_unjudged__rounding_alone_whatever_it_looks_like),
         cmocka_unit_test(test_unjudged__not_when_a_factor_fits),
         cmocka_unit_test(test_unjudged__few_elements_cannot_tell_a_factor),
         cmocka_unit_test(test_unjudged__sign_zero_and_double_of_small_ones_fail),
