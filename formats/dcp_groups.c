@@ -124,6 +124,13 @@ static enum gradcmp_status read_scalar(const struct gradcmp_catalogue *catalogue
     return status;
 }
 
+static bool read_bool(const struct gcmp_node *node, double *out) {
+    int64_t value = 0;
+    bool is_bool = node->kind == GCMP_NODE_BOOL && gcmp_node_int(node, &value);
+    *out = is_bool ? (double)value : *out;
+    return is_bool;
+}
+
 /* Read the number or the pair of an object. */
 static enum gradcmp_status read_object(const struct gradcmp_catalogue *catalogue,
                                        const struct gradcmp_stored *stored, size_t count,
@@ -135,7 +142,7 @@ static enum gradcmp_status read_object(const struct gradcmp_catalogue *catalogue
         gcmp_dcp_open_item(catalogue, source, MAX_ITEM_BYTES, &arena, &item, error);
     if (status == GRADCMP_OK) {
         const struct gcmp_node *root = item.torch.root;
-        *found = count == 1 ? gcmp_node_number(root, &values[0])
+        *found = count == 1 ? gcmp_node_number(root, &values[0]) || read_bool(root, &values[0])
                             : gcmp_node_count(root) == 2 &&
                                   gcmp_node_number(gcmp_node_item(root, 0), &values[0]) &&
                                   gcmp_node_number(gcmp_node_item(root, 1), &values[1]);
@@ -382,12 +389,31 @@ static enum gradcmp_status tell_apart(struct gradcmp_catalogue *catalogue,
     return status == GRADCMP_OK ? gcmp_set_mixed_steps(catalogue, &steps->values, error) : status;
 }
 
+/* Weight decay is part of the gradient, for an optimizer that says that it does not decouple it. */
+static enum gradcmp_status record_decay(struct gradcmp_catalogue *catalogue,
+                                        const struct option *decay, const struct option *decoupled,
+                                        struct gradcmp_error *error) {
+    struct gradcmp_setting setting = {.name = "optimizer.added_decay",
+                                      .kind = GRADCMP_SETTING_FLOAT};
+    bool is_added = false;
+    for (size_t i = 0; i < decoupled->values.count; i++) {
+        is_added = is_added || decoupled->values.values[i][0] == 0.0;
+    }
+    for (size_t i = 0; i < decay->values.count; i++) {
+        setting.number = fmax(setting.number, fabs(decay->values.values[i][0]));
+    }
+    return is_added && setting.number > 0.0 ? gcmp_catalogue_set(catalogue, &setting, error)
+                                            : GRADCMP_OK;
+}
+
 enum gradcmp_status gcmp_dcp_read_groups(struct gradcmp_catalogue *catalogue,
                                          struct gradcmp_error *error) {
     struct option options[] = {
         {.word = "betas", .settings = {"adam_beta1", "adam_beta2"}},
         {.word = "step", .of_state = true, .settings = {"optimizer.step", NULL}},
         {.word = "momentum", .settings = {"sgd_momentum", NULL}},
+        {.word = "weight_decay", .settings = {NULL, NULL}},
+        {.word = "decoupled_weight_decay", .settings = {NULL, NULL}},
     };
     enum { COUNT = sizeof options / sizeof *options };
     enum gradcmp_status status = GRADCMP_OK;
@@ -396,6 +422,8 @@ enum gradcmp_status gcmp_dcp_read_groups(struct gradcmp_catalogue *catalogue,
         status = status == GRADCMP_OK ? record(catalogue, &options[i], error) : status;
     }
     status = status == GRADCMP_OK ? tell_apart(catalogue, &options[0], &options[1], error) : status;
+    status =
+        status == GRADCMP_OK ? record_decay(catalogue, &options[3], &options[4], error) : status;
     for (size_t i = 0; i < COUNT; i++) {
         free(options[i].readings);
     }

@@ -33,8 +33,8 @@ static enum gradcmp_status set_number(struct gradcmp_catalogue *catalogue, const
     return gcmp_catalogue_set(catalogue, &setting, error);
 }
 
-static enum gradcmp_status set_beta(struct gradcmp_catalogue *catalogue, const char *name,
-                                    double value, struct gradcmp_error *error) {
+static enum gradcmp_status set_float(struct gradcmp_catalogue *catalogue, const char *name,
+                                     double value, struct gradcmp_error *error) {
     struct gradcmp_setting setting = {.name = name, .kind = GRADCMP_SETTING_FLOAT, .number = value};
     return gcmp_catalogue_set(catalogue, &setting, error);
 }
@@ -51,6 +51,18 @@ struct gradcmp_adam gcmp_pt_group_adam(const struct gcmp_node *group) {
     return adam;
 }
 
+/* The decay that a group's optimizer adds to the gradient before anything else; 0: none, as of
+ * AdamW, and of groups that do not say it. Adam says it since torch 2.7, SGD has never another. */
+static double added_decay(const struct gcmp_node *group) {
+    const struct gcmp_node *decoupled = gcmp_node_get(group, "decoupled_weight_decay");
+    double decay = 0.0, ignored;
+    int64_t says;
+    bool is_sgd = gcmp_node_number(gcmp_node_get(group, "dampening"), &ignored);
+    bool is_added = gcmp_node_int(decoupled, &says) ? says == 0 : is_sgd;
+    return is_added && gcmp_node_number(gcmp_node_get(group, "weight_decay"), &decay) ? fabs(decay)
+                                                                                      : 0.0;
+}
+
 static bool is_empty(const struct gcmp_node *group) {
     const struct gcmp_node *params = gcmp_node_get(group, "params");
     return params != NULL && gcmp_node_count(params) == 0;
@@ -61,6 +73,7 @@ enum gradcmp_status gcmp_pt_read_groups(struct gradcmp_catalogue *catalogue,
                                         struct gradcmp_error *error) {
     const struct gcmp_node *first = gcmp_node_item(groups, 0);
     struct gcmp_seen betas = {.count = 0}, steps = {.count = 0};
+    double decay = 0.0;
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         GCMP_TRY(set_number(catalogue, options[i].setting, gcmp_node_get(first, options[i].option),
                             error));
@@ -71,11 +84,15 @@ enum gradcmp_status gcmp_pt_read_groups(struct gradcmp_catalogue *catalogue,
         if (!is_empty(group)) {
             gcmp_see(&betas, adam.beta1, adam.beta2);
             gcmp_see(&steps, adam.step, 0.0);
+            decay = fmax(decay, added_decay(group));
         }
     }
+    if (decay > 0.0) {
+        GCMP_TRY(set_float(catalogue, "optimizer.added_decay", decay, error));
+    }
     if (betas.count > 0) {
-        GCMP_TRY(set_beta(catalogue, "adam_beta1", betas.values[0][0], error));
-        GCMP_TRY(set_beta(catalogue, "adam_beta2", betas.values[0][1], error));
+        GCMP_TRY(set_float(catalogue, "adam_beta1", betas.values[0][0], error));
+        GCMP_TRY(set_float(catalogue, "adam_beta2", betas.values[0][1], error));
     }
     GCMP_TRY(gcmp_set_mixed_betas(catalogue, &betas, error));
     return gcmp_set_mixed_steps(catalogue, &steps, error);

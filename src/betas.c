@@ -285,6 +285,29 @@ static bool judge_mixed(const struct gcmp_comparison *comparison, struct gradcmp
            !fail_mixed(comparison, pair, "steps", "optimizer.mixed_steps");
 }
 
+/* Adam's, RMSprop's and Adagrad's. */
+static bool is_of_squares(const char *state) {
+    return strcmp(state, "exp_avg_sq") == 0 || strcmp(state, "max_exp_avg_sq") == 0 ||
+           strcmp(state, "square_avg") == 0 || strcmp(state, "sum") == 0;
+}
+
+/* Weight decay that is part of the gradient, for the optimizer, hides errors beside it. */
+static enum gradcmp_status note_decay(struct gcmp_comparison *comparison,
+                                      struct gradcmp_pair_report *pair, double a, double b,
+                                      struct gradcmp_error *error) {
+    const char *state = comparison->report->state;
+    double most = fmax(isnan(a) ? 0.0 : a, isnan(b) ? 0.0 : b);
+    if (!(most > 0.0) ||
+        (strncmp(state, "exp_avg", 7) != 0 && strcmp(state, "momentum_buffer") != 0)) {
+        return GRADCMP_OK;
+    }
+    return gcmp_pair_note(comparison, pair, error,
+                          "the optimizer adds %g times the weight to the gradient (weight decay "
+                          "that is not decoupled): %s holds the sum, in which an error of a small "
+                          "gradient is not seen; train with weight decay 0, or with AdamW",
+                          most, state);
+}
+
 static enum gradcmp_status apply_to_pair(struct gcmp_comparison *comparison, size_t index,
                                          struct gradcmp_error *error) {
     struct gradcmp_pair_report *pair = &comparison->report->pairs[index];
@@ -318,10 +341,14 @@ static enum gradcmp_status apply_to_pair(struct gcmp_comparison *comparison, siz
     if (a->is_average || b->is_average) {
         GCMP_TRY(note_average(comparison, pair, a, b, error));
     }
-    if (strcmp(comparison->report->state, "exp_avg_sq") == 0) {
+    GCMP_TRY(note_decay(
+        comparison, pair, setting_number(&side_a->checkpoint->catalogue, "optimizer.added_decay"),
+        setting_number(&side_b->checkpoint->catalogue, "optimizer.added_decay"), error));
+    if (is_of_squares(comparison->report->state)) {
         GCMP_TRY(gcmp_pair_note(comparison, pair, error,
-                                "exp_avg_sq holds squares: only magnitudes are judged (wrong signs "
-                                "cannot be seen), and eps counts twice"));
+                                "%s holds squares: only magnitudes are judged (wrong signs "
+                                "cannot be seen), and eps counts twice",
+                                comparison->report->state));
     }
     return GRADCMP_OK;
 }

@@ -176,6 +176,32 @@ static void test_torch_save__an_optimizer_alone_keeps_numbers(void **state) {
     close_format(opened);
 }
 
+#define DECAYED(options)                                                                           \
+    PT_OPTIMIZER(PT_INT("0") PT_DICT(MOMENT),                                                      \
+                 PT_DICT(PT_TEXT("params") PT_LIST("") PT_TEXT("weight_decay") "F9.0\n")           \
+                     PT_DICT(PT_TEXT("params") PT_LIST(PT_INT("0")) options))
+
+static double added_decay(const char *temp, const char *pickle) {
+    struct opened *opened = open_pickle(temp, pickle);
+    const struct gradcmp_setting *setting =
+        gcmp_catalogue_setting(&opened->catalogue, "optimizer.added_decay");
+    double decay = setting == NULL ? 0.0 : setting->number;
+    close_format(opened);
+    return decay;
+}
+
+/* What an optimizer adds to the gradient before it averages. */
+static void test_torch_save__decay_that_is_not_decoupled_is_a_setting(void **state) {
+    assert_true(added_decay(*state, DECAYED(PT_TEXT("weight_decay") "F0.5\n" PT_TEXT(
+                                        "decoupled_weight_decay") "I00\n")) == 0.5);
+    assert_true(added_decay(*state, DECAYED(PT_TEXT("weight_decay") "F0.5\n" PT_TEXT(
+                                        "decoupled_weight_decay") "I01\n")) == 0.0);
+    assert_true(added_decay(*state, DECAYED(PT_TEXT("weight_decay") "F0.5\n")) == 0.0);
+    assert_true(added_decay(*state, DECAYED(PT_TEXT("weight_decay") "F0.5\n" PT_TEXT("dampening")
+                                                PT_INT("0"))) == 0.5);
+    assert_true(added_decay(*state, DECAYED(PT_TEXT("decoupled_weight_decay") "I00\n")) == 0.0);
+}
+
 static void test_torch_save__names_of_any_source_are_taken(void **state) {
     /* names for keys, as a gathered state dict has them */
     struct opened *opened = open_pickle(
