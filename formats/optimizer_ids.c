@@ -270,6 +270,18 @@ out:
     return status;
 }
 
+enum gradcmp_status gcmp_ids_fit(const struct gcmp_ids *ids, bool *fit,
+                                 struct gradcmp_error *error) {
+    struct classes classes = {.by_shape = GCMP_MAP_INIT};
+    enum gradcmp_status status = sort_weights(ids, &classes, error);
+    *fit = status == GRADCMP_OK;
+    for (size_t i = 0; i < ids->entry_count && *fit; i++) {
+        *fit = ids->entries[i].shape == NULL || class_of(ids, &classes, i) != NULL;
+    }
+    free_classes(&classes);
+    return status;
+}
+
 static bool is_one_sequence(const struct gcmp_ids *ids) {
     for (size_t i = 1; i < ids->weight_count; i++) {
         if (ids->weights[i].sequence != ids->weights[0].sequence) {

@@ -51,4 +51,9 @@ struct gcmp_ids {
 GRADCMP_MUST_USE enum gradcmp_status gcmp_ids_solve(struct gcmp_ids *ids,
                                                     struct gradcmp_error *error);
 
+/* True where every number that has a state has the shape of some weight: the numbers are of these
+ * weights, even where it is not told which is which. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_ids_fit(const struct gcmp_ids *ids, bool *fit,
+                                                  struct gradcmp_error *error);
+
 #endif

@@ -149,8 +149,8 @@ static void collect_shapes(const struct join *join, struct gcmp_ids_entry *entri
     }
 }
 
-/* Nothing in the checkpoint names the numbers: they stand for themselves. */
-static enum gradcmp_status keep_numbers(const struct join *join) {
+/* Nothing in the checkpoint names the numbers, for the reason given: they stand for themselves. */
+static enum gradcmp_status keep_numbers(const struct join *join, const char *reason) {
     struct gradcmp_catalogue *catalogue = join->set->catalogue;
     uint32_t *groups = gcmp_arena_alloc(catalogue->arena, join->set->entry_count, sizeof *groups);
     if (groups == NULL) {
@@ -166,10 +166,33 @@ static enum gradcmp_status keep_numbers(const struct join *join) {
     }
     catalogue->number_groups = groups;
     catalogue->number_count = join->set->entry_count;
-    return gcmp_catalogue_note(catalogue, join->error,
-                               "the optimizer numbers its %zu parameters, and no weights are there "
-                               "to name them",
-                               join->set->entry_count);
+    return gcmp_catalogue_note(catalogue, join->error, "%s", reason);
+}
+
+/* Ranks that hold stages of a pipeline number other parameters alike. */
+static bool is_of_ranks(const struct gcmp_pt_set *set) {
+    for (size_t i = 0; i < set->tensor_count; i++) {
+        if (set->tensors[i].kind == GCMP_PT_STATE && set->tensors[i].rank > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Numbers that could mean several of the weights still stand for themselves: two checkpoints of one
+ * model count alike, and weights are compared under their names. */
+static enum gradcmp_status keep_unsolved(const struct join *join, const struct gcmp_ids *ids,
+                                         const struct gradcmp_error *why) {
+    bool fit = false;
+    if (why->code == GRADCMP_ERROR_UNSUPPORTED && !is_of_ranks(join->set)) {
+        GCMP_TRY(gcmp_ids_fit(ids, &fit, join->error));
+    }
+    if (fit) {
+        return keep_numbers(join, why->message);
+    }
+    (void)gcmp_error_set(join->error, why->code, gcmp_dir_path(join->set->catalogue->dir),
+                         GRADCMP_NO_OFFSET, "%s", why->message);
+    return why->code;
 }
 
 static enum gradcmp_status solve(const struct join *join, struct gcmp_ids_weight *weights,
@@ -181,13 +204,16 @@ static enum gradcmp_status solve(const struct join *join, struct gcmp_ids_weight
                            .is_ordered = set->is_ordered};
     GCMP_TRY(collect_weights(join, weights, &ids.weight_count));
     if (ids.weight_count == 0) {
-        return keep_numbers(join);
+        char reason[128];
+        snprintf(reason, sizeof reason,
+                 "the optimizer numbers its %zu parameters, and no weights are there to name them",
+                 set->entry_count);
+        return keep_numbers(join, reason);
     }
     collect_shapes(join, entries);
-    enum gradcmp_status status = gcmp_ids_solve(&ids, join->error);
-    if (status != GRADCMP_OK) {
-        gcmp_error_add_path(join->error, gcmp_dir_path(set->catalogue->dir));
-        return status;
+    struct gradcmp_error why = {0};
+    if (gcmp_ids_solve(&ids, &why) != GRADCMP_OK) {
+        return keep_unsolved(join, &ids, &why);
     }
     for (size_t i = 0; i < set->entry_count; i++) {
         size_t weight = entries[i].weight;
@@ -321,12 +347,19 @@ static enum gradcmp_status check_piece(const struct join *join, const struct gcm
     return GRADCMP_OK;
 }
 
+/* What is only listed may be in several files under one name: states of random generators. */
+static bool stands_alone(const struct gcmp_pt_tensor *tensor) {
+    return tensor->kind == GCMP_PT_OTHER ||
+           (tensor->kind == GCMP_PT_WEIGHT && tensor->unread == NULL && !is_float(tensor) &&
+            tensor->rank < 0 && tensor->start == NULL);
+}
+
 /* Find the whole of a tensor, or start it. Ranks' copies of a step count are one. */
 static enum gradcmp_status find_whole(struct join *join, size_t index) {
     const struct gcmp_pt_tensor *tensor = &join->set->tensors[index];
     size_t *whole = &join->whole_of[index];
     *whole = join->whole_count;
-    if (tensor->kind != GCMP_PT_OTHER) {
+    if (!stands_alone(tensor)) {
         const char *key = gcmp_arena_format(arena_of(join), "%s %s", tensor->state, tensor->name);
         if (key == NULL || gcmp_map_add(&join->by_name, key, strlen(key), join->whole_count,
                                         whole) == GCMP_MAP_NO_MEMORY) {

@@ -6,6 +6,7 @@
 
 #include "base/dtype.h"
 #include "formats/optimizer_ids.h"
+#include "number_names.h"
 
 /* The two sides while one is named. */
 struct naming {
@@ -54,16 +55,6 @@ static void take_weights(struct naming *naming, const char *state) {
     }
 }
 
-/* The number that a name is; SIZE_MAX for other names. */
-static size_t number_of(const struct naming *naming, const char *name) {
-    size_t digits = strspn(name, "0123456789");
-    if (digits == 0 || digits > 9 || name[digits] != '\0') {
-        return SIZE_MAX;
-    }
-    size_t number = strtoul(name, NULL, 10);
-    return number < naming->ids.entry_count ? number : SIZE_MAX;
-}
-
 static void take_numbers(struct naming *naming, const char *state) {
     for (size_t i = 0; i < naming->ids.entry_count; i++) {
         naming->ids.entries[i] =
@@ -71,7 +62,8 @@ static void take_numbers(struct naming *naming, const char *state) {
     }
     for (size_t i = 0; i < naming->numbered->stored_count; i++) {
         const struct gradcmp_stored *stored = &naming->numbered->stored[i];
-        size_t number = is_of_state(stored, state) ? number_of(naming, stored->name) : SIZE_MAX;
+        size_t number =
+            is_of_state(stored, state) ? gcmp_number_of(naming->numbered, stored->name) : SIZE_MAX;
         if (number != SIZE_MAX) {
             naming->ids.entries[number].shape = stored->shape;
             naming->ids.entries[number].ndim = stored->ndim;
@@ -82,7 +74,8 @@ static void take_numbers(struct naming *naming, const char *state) {
 static void write_names(const struct naming *naming) {
     for (size_t i = 0; i < naming->numbered->stored_count; i++) {
         struct gradcmp_stored *stored = &naming->numbered->stored[i];
-        size_t number = stored->state == NULL ? SIZE_MAX : number_of(naming, stored->name);
+        size_t number =
+            stored->state == NULL ? SIZE_MAX : gcmp_number_of(naming->numbered, stored->name);
         size_t weight = number == SIZE_MAX ? SIZE_MAX : naming->ids.entries[number].weight;
         if (weight != SIZE_MAX) {
             stored->name = naming->weights[weight].name;
@@ -143,8 +136,12 @@ enum gradcmp_status gcmp_name_by(const struct gradcmp_catalogue *named,
     if (!has_numbers(numbered)) {
         return GRADCMP_OK;
     }
-    return has_numbers(named) ? check_groups(named, numbered, error)
-                              : name_by(named, numbered, state, error);
+    if (!has_numbers(named)) {
+        return name_by(named, numbered, state, error);
+    }
+    GCMP_TRY(check_groups(named, numbered, error));
+    gcmp_take_number_names(numbered, named->number_names);
+    return GRADCMP_OK;
 }
 
 static struct gradcmp_catalogue *catalogue_of(const struct gcmp_participant *participant) {
@@ -188,8 +185,69 @@ static enum gradcmp_status settle_pair(const struct gcmp_comparison *comparison,
     return status;
 }
 
+/* Both sides of a pair still have numbers: give them names to read. */
+static enum gradcmp_status name_pair(struct gcmp_comparison *comparison, size_t index,
+                                     struct gradcmp_error *error) {
+    struct gradcmp_catalogue *baseline = catalogue_of(&comparison->baseline);
+    struct gradcmp_catalogue *candidate = catalogue_of(&comparison->candidates[index]);
+    const char *const *names = baseline->number_names;
+    if (names == NULL) { /* the first candidate of which names are told names all */
+        const char *state = comparison->report->state;
+        GCMP_TRY(gcmp_number_names(baseline, baseline, state, &names, error));
+        if (names == NULL) {
+            GCMP_TRY(gcmp_number_names(candidate, baseline, state, &names, error));
+        }
+    }
+    if (names == NULL) {
+        return GRADCMP_OK;
+    }
+    gcmp_take_number_names(baseline, names);
+    gcmp_take_number_names(candidate, names);
+    return gcmp_pair_note(comparison, &comparison->report->pairs[index], error,
+                          "both sides number their parameters, and are compared by number; names "
+                          "are those of the weights of each shape, in the order embeddings, "
+                          "layers, head");
+}
+
+static enum gradcmp_status name_pairs(struct gcmp_comparison *comparison,
+                                      struct gradcmp_error *error) {
+    for (size_t i = 0; i < comparison->report->pair_count; i++) {
+        const struct gradcmp_catalogue *candidate = catalogue_of(&comparison->candidates[i]);
+        if (gcmp_pair_is_open(&comparison->report->pairs[i]) && candidate != NULL &&
+            has_numbers(candidate) && has_numbers(catalogue_of(&comparison->baseline))) {
+            GCMP_TRY(name_pair(comparison, i, error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* Numbers stand for names in some states only: not among the weights. */
+static bool is_numbered_state(const struct gcmp_comparison *comparison,
+                              const struct gcmp_participant *participant) {
+    const struct gradcmp_catalogue *catalogue = catalogue_of(participant);
+    for (size_t i = 0; catalogue != NULL && has_numbers(catalogue) && i < catalogue->stored_count;
+         i++) {
+        if (is_of_state(&catalogue->stored[i], comparison->report->state) &&
+            gcmp_number_of(catalogue, catalogue->stored[i].name) != SIZE_MAX) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_numbered_side(const struct gcmp_comparison *comparison) {
+    bool found = is_numbered_state(comparison, &comparison->baseline);
+    for (size_t i = 0; i < comparison->report->pair_count; i++) {
+        found = found || is_numbered_state(comparison, &comparison->candidates[i]);
+    }
+    return found;
+}
+
 enum gradcmp_status gcmp_name_numbers(struct gcmp_comparison *comparison,
                                       struct gradcmp_error *error) {
+    if (!has_numbered_side(comparison)) {
+        return GRADCMP_OK;
+    }
     bool baseline_had = has_numbers(catalogue_of(&comparison->baseline));
     GCMP_TRY(name_baseline(comparison, error));
     for (size_t i = 0; i < comparison->report->pair_count; i++) {
@@ -211,5 +269,5 @@ enum gradcmp_status gcmp_name_numbers(struct gcmp_comparison *comparison,
                                     candidate_had ? "baseline" : "candidate"));
         }
     }
-    return GRADCMP_OK;
+    return name_pairs(comparison, error);
 }

@@ -57,6 +57,59 @@ class Pictures(nn.Module):
         return self.output(self.norm(self.convolution(x)).mean((2, 3)))
 
 
+class Trained(nn.Module):
+    """Parameters named, ordered and grouped as in a model of transformers."""
+
+    def __init__(self):
+        super().__init__()
+        shapes = {"self_attn.q_proj": (WIDTH, WIDTH), "self_attn.k_proj": (2, WIDTH),
+                  "self_attn.v_proj": (2, WIDTH), "self_attn.o_proj": (WIDTH, WIDTH),
+                  "mlp.up_proj": (6, WIDTH), "mlp.down_proj": (WIDTH, 6), "input_layernorm": (WIDTH,)}
+        self.named = {"model.embed_tokens.weight": (WORDS, WIDTH)}
+        for layer in (0, 1):
+            self.named.update({"model.layers.%d.%s.weight" % (layer, n): s for n, s in shapes.items()})
+        self.named.update({"model.norm.weight": (WIDTH,), "lm_head.weight": (WORDS, WIDTH)})
+        self.named = {n: nn.Parameter(torch.randn(s) * 0.3 + (len(s) == 1)) for n, s in self.named.items()}
+        self.weights = nn.ParameterList(self.named.values())
+
+    def forward(self, x):
+        w = {n.removeprefix("model.").removesuffix(".weight"): p for n, p in self.named.items()}
+        h = w["embed_tokens"][x]
+        for layer in ("layers.0.", "layers.1."):
+            at = {n: w[layer + "self_attn.%s_proj" % n] for n in "qkvo"}
+            y = h * w[layer + "input_layernorm"]
+            q, k, v = y @ at["q"].T, y @ at["k"].T, y @ at["v"].T
+            k, v = torch.cat([k, k], -1), torch.cat([v, v], -1)
+            h = h + torch.softmax(q @ k.transpose(1, 2), -1) @ v @ at["o"].T
+            h = h + torch.tanh(h @ w[layer + "mlp.up_proj"].T) @ w[layer + "mlp.down_proj"].T
+        return (h * w["norm"]) @ w["lm_head"].T
+
+
+def trainer(out, name, parts, bug=False):
+    """A folder of transformers' Trainer, of as many ranks as parts of the batch."""
+    from safetensors.torch import save_file
+    torch.manual_seed(3)
+    net = Trained()
+    decay = [p for p in net.parameters() if p.dim() > 1]
+    optimizer = torch.optim.AdamW([dict(params=decay, weight_decay=0.1),
+                                   dict(params=[p for p in net.parameters() if p.dim() == 1],
+                                        weight_decay=0.0)], lr=1e-3, betas=(0.0, 0.0), foreach=False)
+    for part in words().chunk(parts):
+        loss = nn.functional.cross_entropy(net(part).flatten(0, 1), part.flatten()) / parts
+        loss.backward()
+    if bug:
+        net.named["model.layers.1.self_attn.q_proj.weight"].grad *= 2
+    optimizer.step()
+    folder = "%s/%s/checkpoint-1" % (out, name)
+    os.makedirs(folder, exist_ok=True)
+    save_file({n: p.detach() for n, p in net.named.items()}, folder + "/model.safetensors")
+    torch.save(optimizer.state_dict(), folder + "/optimizer.pt")
+    for rank in range(parts):
+        torch.save({"cpu": torch.arange(8, dtype=torch.uint8) + rank},
+                   folder + "/rng_state%s.pth" % ("_%d" % rank if parts > 1 else ""))
+    truth("%s/%s.truth" % (out, name), {n: optimizer.state[p]["exp_avg"] for n, p in net.named.items()})
+
+
 def words():
     generator = torch.Generator().manual_seed(5)
     return torch.randint(0, WORDS, (4, 8), generator=generator)
@@ -128,6 +181,11 @@ def local(out):
     torch.save(optimizer.state_dict(), out + "/apart/optimizer.bin")
     torch.save({"last_epoch": 1}, out + "/apart/scheduler.bin")
     truth(out + "/apart.truth", moments(net, optimizer))
+
+
+    trainer(out, "trainer", 1)
+    trainer(out, "trainer_two", 2)
+    trainer(out, "trainer_bug", 2, bug=True)
 
 
 def ranks(rank, world, port, out, kind):

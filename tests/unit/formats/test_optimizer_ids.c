@@ -133,6 +133,24 @@ static void test_optimizer_ids__without_an_order_shapes_must_be_unique(void **st
     check_refused("5 5 4", "5 5 4", false, "the order of the weights is not known");
 }
 
+static void check_fit(const char *weights, const char *numbers, bool expected) {
+    struct problem *problem = make(weights, numbers, false);
+    bool fit = !expected;
+    assert_int_equal(gcmp_ids_fit(&problem->ids, &fit, &problem->error), GRADCMP_OK);
+    assert_int_equal(fit, expected);
+    free(problem);
+}
+
+static void test_optimizer_ids__numbers_fit_weights_by_shapes(void **state) {
+    (void)state;
+    check_fit("5 5 4", "5 5 4", true);
+    check_fit("5 4", "5 5 5 | 4", true);
+    check_fit("5 4", "5 0 4", true);
+    check_fit("5 4", "5 3", false);
+    check_fit("", "5", false);
+    check_fit("5", "", true);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_optimizer_ids__one_group_of_all_weights_is_in_order),
@@ -140,6 +158,7 @@ int main(void) {
         cmocka_unit_test(test_optimizer_ids__groups_are_told_by_shapes),
         cmocka_unit_test(test_optimizer_ids__sequences_are_told_apart_by_shapes),
         cmocka_unit_test(test_optimizer_ids__without_an_order_shapes_must_be_unique),
+        cmocka_unit_test(test_optimizer_ids__numbers_fit_weights_by_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
