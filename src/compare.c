@@ -18,6 +18,7 @@
 #include "numbering.h"
 #include "previous.h"
 #include "ranks.h"
+#include "stand_ins.h"
 #include "waves.h"
 
 enum { MORE_KEPT = 4 };
@@ -449,6 +450,7 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
     report->state = choose_state(comparison);
     GCMP_TRY(check_quantised(comparison, comparison->baseline.checkpoint, error));
     gcmp_waves_make_keys(comparison);
+    GCMP_TRY(gcmp_stand_in(comparison, error));
     GCMP_TRY(gcmp_name_numbers(comparison, error));
     GCMP_TRY(gcmp_checkpoint_model(comparison->baseline.checkpoint, report->state,
                                    &comparison->baseline.model, error));

@@ -110,6 +110,23 @@ def trainer(out, name, parts, bug=False):
     truth("%s/%s.truth" % (out, name), {n: optimizer.state[p]["exp_avg"] for n, p in net.named.items()})
 
 
+def muon(out, name, parts, bug=False):
+    """Two optimizers in one file: Muon of the matrices in layers, AdamW of the others."""
+    net = new_net()
+    matrices = [p for p in net.layers.parameters() if p.dim() == 2]
+    others = [p for n, p in net.named_parameters() if not n.startswith("layers") or p.dim() != 2]
+    optimizers = [torch.optim.Muon(matrices, lr=1e-3, momentum=0.9),
+                  torch.optim.AdamW(others, lr=1e-3, betas=(0.9, 0.9), foreach=False)]
+    for part in words().chunk(parts):
+        (nn.functional.cross_entropy(net(part).flatten(0, 1), part.flatten()) / parts).backward()
+    if bug:
+        net.layers[1].up.weight.grad *= 2
+    for optimizer in optimizers:
+        optimizer.step()
+    torch.save({"model": net.state_dict(), "optimizers": [o.state_dict() for o in optimizers]},
+               "%s/%s.pt" % (out, name))
+
+
 def words():
     generator = torch.Generator().manual_seed(5)
     return torch.randint(0, WORDS, (4, 8), generator=generator)
@@ -183,6 +200,9 @@ def local(out):
     truth(out + "/apart.truth", moments(net, optimizer))
 
 
+    muon(out, "muon", 1)
+    muon(out, "muon_two", 2)
+    muon(out, "muon_bug", 2, bug=True)
     trainer(out, "trainer", 1)
     trainer(out, "trainer_two", 2)
     trainer(out, "trainer_bug", 2, bug=True)

@@ -157,16 +157,21 @@ static void test_verdict__cosine_under_09_fails_whatever_the_bound(void **state)
 }
 
 /* A layer in float32 whose other gradients are of size 1, and one small parameter in it. */
-static struct gradcmp_parameter_report judge_small(struct wanted wanted) {
+static struct gradcmp_parameter_report judge_small_in(enum gradcmp_dtype dtype,
+                                                      struct wanted wanted) {
     struct maker maker;
     maker_start(&maker);
-    maker.pair.bound.dtype = GRADCMP_DTYPE_FLOAT32;
+    maker.pair.bound.dtype = dtype;
     maker_fill_model(&maker, 0, 2 * EPS_FP32);
     struct gradcmp_parameter_report *parameter = maker_add(&maker, "layers.3.gate", LAYERS);
     maker_set(parameter, wanted);
     (void)maker_judge(&maker);
     maker_end(&maker);
     return *parameter;
+}
+
+static struct gradcmp_parameter_report judge_small(struct wanted wanted) {
+    return judge_small_in(GRADCMP_DTYPE_FLOAT32, wanted);
 }
 
 static void test_unjudged__error_of_the_size_of_the_layers_rounding(void **state) {
@@ -183,7 +188,7 @@ static void test_unjudged__error_of_the_size_of_the_layers_rounding(void **state
 
 static void test_unjudged__not_from_a_quarter_on(void **state) {
     (void)state;
-    struct wanted small = {24, 2e-7, 1, 0.249};
+    struct wanted small = {24, 1.2e-6, 1, 0.249};
     assert_int_equal(judge_small(small).verdict, GRADCMP_VERDICT_UNJUDGED);
     small.rho = 0.251;
     assert_int_equal(judge_small(small).verdict, GRADCMP_VERDICT_FAIL);
@@ -194,9 +199,9 @@ static void test_unjudged__rounding_alone_whatever_it_looks_like(void **state) {
     (void)state;
     struct wanted noise = {24, 0.6 * EPS_FP32, 0.1, 1.1};
     assert_int_equal(judge_small(noise).verdict, GRADCMP_VERDICT_UNJUDGED);
-    noise.rms = 0.89 * EPS_FP32; /* of the candidate: 1.1045 times that */
+    noise.rms = 7.2 * EPS_FP32; /* of the candidate: 1.1045 times that */
     assert_int_equal(judge_small(noise).verdict, GRADCMP_VERDICT_UNJUDGED);
-    noise.rms = 0.92 * EPS_FP32;
+    noise.rms = 7.3 * EPS_FP32;
     assert_int_equal(judge_small(noise).verdict, GRADCMP_VERDICT_FAIL);
     struct wanted lost = {24, 0.4 * EPS_FP32, 0.1, 0.5};
     assert_int_equal(judge_small(lost).verdict, GRADCMP_VERDICT_UNJUDGED);
@@ -223,6 +228,31 @@ static void test_unjudged__not_when_a_factor_fits(void **state) {
     assert_int_equal(judge_small(scaled).verdict, GRADCMP_VERDICT_FAIL);
     scaled.rho = 1.1 * bound * 1.01;
     assert_int_equal(judge_small(scaled).verdict, GRADCMP_VERDICT_UNJUDGED);
+}
+
+/* Noise of float32 shows that the gradient is none; the other side may be noise of bfloat16. */
+static void test_unjudged__rounding_alone_beside_that_of_narrow_types(void **state) {
+    (void)state;
+    struct wanted noise = {24, 7.9 * EPS_FP32, 0.0, 0x1p-7 / EPS_FP32 / 8};
+    assert_int_equal(judge_small_in(GRADCMP_DTYPE_BFLOAT16, noise).verdict,
+                     GRADCMP_VERDICT_UNJUDGED);
+    noise.rho *= 1.2;
+    assert_int_equal(judge_small_in(GRADCMP_DTYPE_BFLOAT16, noise).verdict, GRADCMP_VERDICT_FAIL);
+    noise = (struct wanted){24, 8.1 * EPS_FP32, 0.0, 2};
+    assert_int_equal(judge_small_in(GRADCMP_DTYPE_BFLOAT16, noise).verdict, GRADCMP_VERDICT_FAIL);
+    noise = (struct wanted){24, 0x1p-8, 0.0, EPS_FP32 * 0x1p7}; /* the candidate is the wide one */
+    assert_int_equal(judge_small_in(GRADCMP_DTYPE_BFLOAT16, noise).verdict,
+                     GRADCMP_VERDICT_UNJUDGED);
+    noise.rho = EPS_FP32 * 0x1.2p11;
+    assert_int_equal(judge_small_in(GRADCMP_DTYPE_BFLOAT16, noise).verdict, GRADCMP_VERDICT_FAIL);
+    noise.rho = 0;
+    assert_int_equal(judge_small_in(GRADCMP_DTYPE_BFLOAT16, noise).verdict, GRADCMP_VERDICT_FAIL);
+    struct wanted scaled = {24, 0x1p-8, 0x1p-16,
+                            0x1p-17}; /* a loss scale that was taken off twice */
+    assert_int_equal(judge_small_in(GRADCMP_DTYPE_BFLOAT16, scaled).verdict,
+                     GRADCMP_VERDICT_UNJUDGED);
+    scaled.rho = 0x1p-18;
+    assert_int_equal(judge_small_in(GRADCMP_DTYPE_BFLOAT16, scaled).verdict, GRADCMP_VERDICT_FAIL);
 }
 
 static void test_unjudged__few_elements_cannot_tell_a_factor(void **state) {
@@ -261,6 +291,7 @@ int main(void) {
         cmocka_unit_test(test_unjudged__error_of_the_size_of_the_layers_rounding),
         cmocka_unit_test(test_unjudged__not_from_a_quarter_on),
         cmocka_unit_test(test_unjudged__rounding_alone_whatever_it_looks_like),
+        cmocka_unit_test(test_unjudged__rounding_alone_beside_that_of_narrow_types),
         cmocka_unit_test(test_unjudged__not_when_a_factor_fits),
         cmocka_unit_test(test_unjudged__few_elements_cannot_tell_a_factor),
         cmocka_unit_test(test_unjudged__sign_zero_and_double_of_small_ones_fail),

@@ -1,0 +1,119 @@
+/* A momentum in place of Adam's first moment. */
+#include "stand_ins.h"
+
+#include <string.h>
+
+#include "base/catalogue.h"
+#include "base/map.h"
+#include "unshard/names.h"
+
+static const char STATE[] = "exp_avg", MOMENTUM[] = "momentum_buffer";
+
+/* States that are no optimizer's, or of every optimizer. */
+static bool is_of_optimizer(const struct gradcmp_stored *stored) {
+    static const char *const others[] = {"param", "fp32_param", "master", "main_grad", NULL};
+    if (!gcmp_is_parameter_state(stored->state) || stored->layout != GRADCMP_LAYOUT_MODEL) {
+        return false;
+    }
+    for (const char *const *other = others; *other != NULL; other++) {
+        if (strcmp(stored->state, *other) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum gradcmp_status add_name(struct gcmp_map *names, const struct gradcmp_stored *stored,
+                                    bool *is_new, struct gradcmp_error *error) {
+    enum gcmp_map_result result = gcmp_map_add(names, stored->name, strlen(stored->name), 0, NULL);
+    if (result == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    *is_new = result == GCMP_MAP_ADDED;
+    return GRADCMP_OK;
+}
+
+/* Take note of the names that have a state, and count them. */
+static enum gradcmp_status collect(struct gradcmp_catalogue *catalogue, struct gcmp_map *names,
+                                   struct gradcmp_error *error) {
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        bool is_new;
+        if (gcmp_is_of_state(&catalogue->stored[i], STATE)) {
+            GCMP_TRY(add_name(names, &catalogue->stored[i], &is_new, error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status replace(struct gradcmp_catalogue *catalogue, struct gcmp_map *names,
+                                   struct gradcmp_error *error) {
+    const char *first = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        struct gradcmp_stored *stored = &catalogue->stored[i];
+        bool is_new = false;
+        if (gcmp_is_of_state(stored, MOMENTUM)) {
+            GCMP_TRY(add_name(names, stored, &is_new, error));
+        }
+        if (is_new) {
+            stored->state = STATE;
+            first = count++ == 0 ? stored->name : first;
+        }
+    }
+    return count == 0 ? GRADCMP_OK
+                      : gcmp_catalogue_note(catalogue, error,
+                                            "%zu parameters, such as %.160s, have no %s: their "
+                                            "%s (Muon's, SGD's) is compared in its place",
+                                            count, first, STATE, MOMENTUM);
+}
+
+static enum gradcmp_status note_others(struct gradcmp_catalogue *catalogue, struct gcmp_map *names,
+                                       struct gradcmp_error *error) {
+    const struct gradcmp_stored *first = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        bool is_new = false;
+        if (is_of_optimizer(stored)) {
+            GCMP_TRY(add_name(names, stored, &is_new, error));
+        }
+        first = is_new && count++ == 0 ? stored : first;
+    }
+    return count == 0 ? GRADCMP_OK
+                      : gcmp_catalogue_note(catalogue, error,
+                                            "not compared: %zu parameters that have no %s, such "
+                                            "as %.160s, of which the optimizer keeps %.40s "
+                                            "(--state)",
+                                            count, STATE, first->name, first->state);
+}
+
+static enum gradcmp_status stand_in(struct gcmp_participant *side, bool is_default,
+                                    struct gradcmp_error *error) {
+    struct gcmp_map names = GCMP_MAP_INIT;
+    if (side->checkpoint == NULL) {
+        return GRADCMP_OK;
+    }
+    struct gradcmp_catalogue *catalogue = &side->checkpoint->catalogue;
+    enum gradcmp_status status = collect(catalogue, &names, error);
+    bool has_some = names.count > 0;
+    if (status == GRADCMP_OK && has_some && is_default) {
+        status = replace(catalogue, &names, error);
+    }
+    if (status == GRADCMP_OK && has_some) {
+        status = note_others(catalogue, &names, error);
+    }
+    gcmp_map_free(&names);
+    return status;
+}
+
+enum gradcmp_status gcmp_stand_in(struct gcmp_comparison *comparison, struct gradcmp_error *error) {
+    bool is_default = comparison->options->state == NULL;
+    if (strcmp(comparison->report->state, STATE) != 0) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(stand_in(&comparison->baseline, is_default, error));
+    for (size_t i = 0; i < comparison->report->pair_count; i++) {
+        GCMP_TRY(stand_in(&comparison->candidates[i], is_default, error));
+    }
+    return GRADCMP_OK;
+}
