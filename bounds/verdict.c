@@ -14,7 +14,7 @@
 
 /* No true gradient is as small beside its layer's as a few roundings of this arithmetic. */
 #define WIDE_EPS  0x1p-23
-#define FEW_TIMES 8.0
+#define FEW_TIMES 2.0
 
 enum { FEW_ELEMS = 16 };
 
@@ -62,17 +62,11 @@ static bool is_of_one_size(const struct gradcmp_parameter_report *parameter) {
 static bool is_rounding_alone(const struct gcmp_trial *trial, size_t index,
                               const struct gcmp_rest *rest, double bound) {
     const struct gradcmp_parameter_report *parameter = &trial->parameters[index];
-    double root = sqrt((double)gcmp_finite_elems(parameter)), rms = trial->layer_rms[index];
-    double eps = trial->bound->eps, few = FEW_TIMES * fmin(eps, WIDE_EPS) * rms;
-    double least = fmin(parameter->norm_a, parameter->norm_b) / root;
-    double most = fmax(parameter->norm_a, parameter->norm_b) / root;
-    if (!(rest->rel > bound) || !(least > 0.0 && least <= few)) {
-        return false;
-    }
-    if (most <= few) {
-        return is_of_one_size(parameter) && fabs(rest->alpha - 1.0) <= 2.0 * rest->rho;
-    }
-    return most <= eps * rms && fabs(rest->cosine) < MIN_COSINE; /* of narrower arithmetic */
+    double largest =
+        fmax(parameter->norm_a, parameter->norm_b) / sqrt((double)gcmp_finite_elems(parameter));
+    return rest->rel > bound && is_of_one_size(parameter) &&
+           largest <= FEW_TIMES * fmin(trial->bound->eps, WIDE_EPS) * trial->layer_rms[index] &&
+           fabs(rest->alpha - 1.0) <= 2.0 * rest->rho;
 }
 
 /* The error is inside the floor that a fit measured, and the gradient itself is hardly above that

@@ -28,12 +28,10 @@
  *
  * Such noise has nothing in common with itself on the other side (rel up to 1.4 and more) where it
  * is all that there is: the bias of keys in a BERT (softmax takes it away). So what is on both
- * sides at most 8 eps of float32 of its layer (root mean squares; measured: 0.2 to 0.5) is small
+ * sides at most 2 eps of float32 of its layer (root mean squares; measured: 0.2 to 0.5) is small
  * noise, whatever rel, where neither norm is twice the other and no factor is most of the
- * difference (|alpha - 1| at most 2 rho). In narrower arithmetic one such side is enough, if the
- * other is within an eps of that arithmetic and not alike (|cos| under 0.9: a factor of any size
- * would show); true gradients are that small beside others there (queries and keys at the start),
- * so a side must show that this one is not. Nowhere where a side is all zero. */
+ * difference (|alpha - 1| at most 2 rho). Not so in narrower arithmetic: true gradients are within
+ * an eps of bfloat16 of others (queries and keys at the start). */
 enum gradcmp_verdict gcmp_verdict_within(const struct gcmp_trial *trial,
                                          const struct gcmp_spread *spread, size_t index);
 

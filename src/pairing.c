@@ -4,36 +4,19 @@
 #include <string.h>
 
 #include "base/expression.h"
-#include "base/regex.h"
-
-static enum gradcmp_status compile(regex_t *regex, const char *option, const char *text,
-                                   struct gradcmp_error *error) {
-    const char *fault = gcmp_expression_fault(text);
-    if (fault != NULL) {
-        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s \"%.100s\": %s", option, text, fault);
-    }
-    int code = regcomp(regex, text, REG_EXTENDED | REG_NOSUB);
-    if (code == REG_ESPACE) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    if (code != 0) {
-        char words[128];
-        regerror(code, regex, words, sizeof words);
-        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s \"%s\": %s", option, text, words);
-    }
-    return GRADCMP_OK;
-}
 
 enum gradcmp_status gcmp_name_filter_init(struct gcmp_name_filter *filter,
                                           const struct gradcmp_options *options,
                                           struct gradcmp_error *error) {
     memset(filter, 0, sizeof *filter);
     if (options->match != NULL) {
-        GCMP_TRY(compile(&filter->match, "--match", options->match, error));
+        GCMP_TRY(
+            gcmp_expression_compile(&filter->match, REG_NOSUB, "--match ", options->match, error));
         filter->has_match = true;
     }
     if (options->exclude != NULL) {
-        GCMP_TRY(compile(&filter->exclude, "--exclude", options->exclude, error));
+        GCMP_TRY(gcmp_expression_compile(&filter->exclude, REG_NOSUB, "--exclude ",
+                                         options->exclude, error));
         filter->has_exclude = true;
     }
     return GRADCMP_OK;
@@ -50,7 +33,7 @@ void gcmp_name_filter_free(struct gcmp_name_filter *filter) {
 }
 
 static bool has_match(struct gcmp_name_filter *filter, const regex_t *regex, const char *name) {
-    return gcmp_regex_matches(regex, name, 0, NULL, &filter->lacks_memory);
+    return gcmp_expression_matches(regex, name, 0, NULL, &filter->lacks_memory);
 }
 
 bool gcmp_name_filter_takes(struct gcmp_name_filter *filter, const char *name) {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expression.h"
 #include "base/grow.h"
 #include "base/map.h"
-#include "base/regex.h"
 #include "unshard/mapping_rules.h"
 #include "unshard/name_parse.h"
 #include "unshard/reslab.h"
@@ -34,7 +34,7 @@ struct work {
 bool gcmp_rule_matches(const struct gcmp_rule *rule, const char *name, struct gcmp_match *match,
                        bool *lacks_memory) {
     match->name = name;
-    return gcmp_regex_matches(&rule->regex, name, GCMP_MAPPING_CAPTURES, match->captures,
+    return gcmp_expression_matches(&rule->regex, name, GCMP_MAPPING_CAPTURES, match->captures,
                               lacks_memory) &&
            match->captures[0].rm_so == 0 && name[match->captures[0].rm_eo] == '\0';
 }

@@ -86,19 +86,14 @@ static enum gradcmp_status read_template(const struct reader *reader, const stru
 static enum gradcmp_status read_pattern(const struct reader *reader,
                                         const struct gcmp_yaml *value) {
     struct gcmp_rule *rule = reader->rule;
-    char words[128];
+    struct gradcmp_error own = {0};
     GCMP_TRY(read_text(reader, value, kinds[rule->kind].key, &rule->pattern));
-    const char *fault = gcmp_expression_fault(rule->pattern);
-    if (fault != NULL) {
-        FAIL(reader, value, "\"%.100s\": %s", rule->pattern, fault);
-    }
-    int code = regcomp(&rule->regex, rule->pattern, REG_EXTENDED);
-    if (code == REG_ESPACE) {
+    enum gradcmp_status status = gcmp_expression_compile(&rule->regex, 0, "", rule->pattern, &own);
+    if (status == GRADCMP_ERROR_MEMORY) {
         GCMP_FAIL_MEMORY(reader->error);
     }
-    if (code != 0) {
-        regerror(code, &rule->regex, words, sizeof words);
-        FAIL(reader, value, "\"%.200s\": %s", rule->pattern, words);
+    if (status != GRADCMP_OK) {
+        FAIL(reader, value, "%s", own.message);
     }
     rule->is_compiled = true;
     return GRADCMP_OK;

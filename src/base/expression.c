@@ -3,7 +3,7 @@
 #include "base/expression.h"
 
 #include <ctype.h>
-#include <stddef.h>
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -136,4 +136,30 @@ const char *gcmp_expression_fault(const char *pattern) {
         }
     }
     return NULL;
+}
+
+enum gradcmp_status gcmp_expression_compile(regex_t *expression, int flags, const char *label,
+                                            const char *pattern, struct gradcmp_error *error) {
+    char words[128];
+    const char *fault = gcmp_expression_fault(pattern);
+    int code = fault != NULL ? 0 : regcomp(expression, pattern, REG_EXTENDED | flags);
+    if (code == REG_ESPACE) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    if (code != 0) {
+        regerror(code, expression, words, sizeof words);
+        fault = words;
+    }
+    if (fault != NULL) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s\"%.100s\": %s", label, pattern, fault);
+    }
+    return GRADCMP_OK;
+}
+
+bool gcmp_expression_matches(const regex_t *expression, const char *text, size_t capture_count,
+                             regmatch_t *captures, bool *lacks_memory) {
+    errno = 0;
+    int code = regexec(expression, text, capture_count, captures, 0);
+    *lacks_memory = *lacks_memory || code == REG_ESPACE || errno == ENOMEM;
+    return code == 0;
 }

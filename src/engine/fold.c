@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "kernels/kernels.h"
 
 /* Find a waiting node; node_count where it is not there. */
@@ -16,14 +17,8 @@ static size_t find_node(const struct gcmp_fold *fold, unsigned level, uint64_t i
 }
 
 static bool keep_node(struct gcmp_fold *fold, const struct gcmp_fold_node *node) {
-    if (fold->node_count == fold->node_capacity) {
-        size_t capacity = 2 * fold->node_capacity + 4;
-        struct gcmp_fold_node *nodes = realloc(fold->nodes, capacity * sizeof *nodes);
-        if (nodes == NULL) {
-            return false;
-        }
-        fold->nodes = nodes;
-        fold->node_capacity = capacity;
+    if (!gcmp_grow(&fold->nodes, fold->node_count, &fold->node_capacity, sizeof *fold->nodes)) {
+        return false;
     }
     fold->nodes[fold->node_count++] = *node;
     return true;

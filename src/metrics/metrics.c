@@ -7,7 +7,6 @@
 #include "base/dir.h"
 #include "base/expression.h"
 #include "base/map.h"
-#include "base/regex.h"
 #include "metrics/content.h"
 #include "metrics/source.h"
 
@@ -70,24 +69,6 @@ static enum gradcmp_status check_used(const char *option,
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status compile(regex_t *regex, const char *pattern, const char *option,
-                                   struct gradcmp_error *error) {
-    char why[200];
-    const char *fault = gcmp_expression_fault(pattern);
-    if (fault != NULL) {
-        GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s \"%.100s\": %s", option, pattern, fault);
-    }
-    int code = regcomp(regex, pattern, REG_EXTENDED | REG_NOSUB);
-    if (code == 0) {
-        return GRADCMP_OK;
-    }
-    if (code == REG_ESPACE) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    regerror(code, regex, why, sizeof why);
-    GCMP_FAIL(error, GRADCMP_ERROR_USAGE, "%s \"%.100s\": %s", option, pattern, why);
-}
-
 /* Keep the series whose names match (or do not). */
 static enum gradcmp_status filter(struct gcmp_metric_source *source, const char *pattern,
                                   bool is_wanted, struct gradcmp_error *error) {
@@ -95,7 +76,8 @@ static enum gradcmp_status filter(struct gcmp_metric_source *source, const char 
     if (pattern == NULL) {
         return GRADCMP_OK;
     }
-    GCMP_TRY(compile(&regex, pattern, is_wanted ? "--match" : "--exclude", error));
+    GCMP_TRY(gcmp_expression_compile(&regex, REG_NOSUB, is_wanted ? "--match " : "--exclude ",
+                                     pattern, error));
     size_t kept = 0;
     const char **left_out = gcmp_arena_alloc(
         source->arena, source->left_out_count + source->series_count, sizeof *left_out);
@@ -106,7 +88,7 @@ static enum gradcmp_status filter(struct gcmp_metric_source *source, const char 
     source->left_out = left_out;
     for (size_t i = 0; i < source->series_count && !lacks_memory; i++) {
         struct gcmp_metric_series *series = &source->series[i];
-        bool matches = gcmp_regex_matches(&regex, series->name, 0, NULL, &lacks_memory);
+        bool matches = gcmp_expression_matches(&regex, series->name, 0, NULL, &lacks_memory);
         if (lacks_memory || matches == is_wanted) {
             source->series[kept++] = *series;
         } else {
