@@ -35,7 +35,7 @@ bool gcmp_rule_matches(const struct gcmp_rule *rule, const char *name, struct gc
                        bool *lacks_memory) {
     match->name = name;
     return gcmp_expression_matches(&rule->regex, name, GCMP_MAPPING_CAPTURES, match->captures,
-                              lacks_memory) &&
+                                   lacks_memory) &&
            match->captures[0].rm_so == 0 && name[match->captures[0].rm_eo] == '\0';
 }
 
