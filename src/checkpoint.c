@@ -214,6 +214,10 @@ static enum gradcmp_status refuse_state(const struct gradcmp_checkpoint *checkpo
     for (size_t i = 0; i < checkpoint->state_count; i++) {
         gcmp_text_addf(&states, "%s%s", i == 0 ? "" : ", ", checkpoint->states[i]);
     }
+    if (states.failed) {
+        gcmp_text_free(&states);
+        GCMP_FAIL_MEMORY(error);
+    }
     enum gradcmp_status status = gcmp_error_set(
         error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
         "no tensor of state \"%s\"; states there are: %s%s", state,

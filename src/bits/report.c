@@ -139,6 +139,7 @@ static void text_findings(struct gcmp_page *page, const struct gcmp_bits_result 
         gcmp_page_addf(page, "  %-11s ", gcmp_bits_group_name(finding->group));
         add_fitting(page, line.failed ? NULL : line.bytes, finding->path);
     }
+    page->out.text.failed = page->out.text.failed || line.failed;
     if (shown < result->finding_count) {
         gcmp_page_addf(page, "  and %zu more (--top N, --verbose)", result->finding_count - shown);
         gcmp_page_end_line(page);
@@ -156,6 +157,7 @@ static void text_words(struct gcmp_page *page, const char *title, const char *co
         gcmp_page_addf(page, "%-12s", title);
         gcmp_page_wrap(page, 12, 12, text.bytes);
     }
+    page->out.text.failed = page->out.text.failed || text.failed;
     gcmp_text_free(&text);
 }
 
@@ -447,6 +449,9 @@ static enum gradcmp_status add_cases(struct gradcmp_evidence *evidence,
             continue;
         }
         const char *text = group->first == NULL ? NULL : gcmp_bits_sentence(arena, group->first);
+        if (group->first != NULL && text == NULL) {
+            return GRADCMP_ERROR_MEMORY;
+        }
         enum gradcmp_case_outcome outcome = group->different == 0   ? GRADCMP_CASE_PASS
                                             : i == GCMP_BITS_LAYOUT ? GRADCMP_CASE_SKIPPED
                                                                     : GRADCMP_CASE_FAIL;

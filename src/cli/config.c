@@ -69,19 +69,12 @@ static bool is_of_kind(const struct cli_option *option, const struct gradcmp_con
 /* True where the option takes the value; a trial, of which nothing is kept. */
 static bool takes(const struct cli_option *option, const struct gradcmp_config_entry *entry) {
     static const struct gradcmp_options defaults = GRADCMP_OPTIONS_INIT;
-    struct cli_settings *trial = calloc(1, sizeof *trial);
-    const char **room = calloc(2, sizeof *room);
-    bool is_taken = false;
-    if (trial != NULL && room != NULL) {
-        trial->options = defaults;
-        if (option->argument == CLI_LIST) {
-            ((struct cli_list *)((char *)trial + option->offset))->items = room;
-        }
-        is_taken = is_of_kind(option, entry) && cli_option_store(option, entry->value, trial);
+    struct cli_settings trial = {.options = defaults};
+    const char *room[2] = {NULL, NULL};
+    if (option->argument == CLI_LIST) {
+        ((struct cli_list *)((char *)&trial + option->offset))->items = room;
     }
-    free(room);
-    free(trial);
-    return is_taken;
+    return is_of_kind(option, entry) && cli_option_store(option, entry->value, &trial);
 }
 
 static void refuse_value(const char *path, const struct cli_option *option,
@@ -146,6 +139,9 @@ bool cli_config_read(const char *path, const struct cli_command *command,
     size_t count = gradcmp_config_count(config);
     arguments->argv = calloc(count + (size_t)argc + 1, sizeof *argv);
     bool is_fine = arguments->argv != NULL;
+    if (!is_fine) {
+        cli_complain("out of memory");
+    }
     for (size_t i = 0; is_fine && i < count; i++) {
         struct gradcmp_config_entry entry;
         gradcmp_config_entry(config, i, &entry);

@@ -71,6 +71,9 @@ static enum gradcmp_status set_json(const struct json_reader *reader, enum gcmp_
     char *made;
     struct gcmp_lint_setting setting = {.kind = kind, .name = key, .line = line_of(reader, key)};
     setting.text = scalar_text(value, &made);
+    if (setting.text == NULL && !json_is_null(value)) {
+        GCMP_FAIL_MEMORY(reader->error);
+    }
     setting.is_switch = json_is_boolean(value);
     enum gradcmp_status status =
         kind == GCMP_LINT_ENV ? gcmp_lint_set(reader->source, &setting, reader->error)

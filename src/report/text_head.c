@@ -179,6 +179,7 @@ static void add_options(struct gcmp_page *page, const struct gradcmp_options *op
     if (text.length_bytes > 0) {
         add_wrapped(page, "options", &text);
     }
+    page->out.text.failed = page->out.text.failed || text.failed;
     gcmp_text_free(&text);
 }
 
