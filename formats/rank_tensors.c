@@ -152,7 +152,7 @@ static enum gradcmp_status add_array(struct gcmp_rank_reader *reader,
                                      const struct gcmp_rank_tensor *tensor,
                                      const struct gcmp_node *node, struct gradcmp_stored **out,
                                      struct gradcmp_error *error) {
-    struct gcmp_torch_array array;
+    struct gcmp_torch_array array = {.ndim = 0};
     struct gradcmp_extent view;
     uint32_t index;
     GCMP_TRY(gcmp_torch_array(&reader->torch, node, &array, error));
