@@ -6,6 +6,7 @@
 
 #include "temp_tools.h"
 
+#include <endian.h>
 #include <fcntl.h>
 #include <nettle/sha2.h>
 
@@ -236,11 +237,22 @@ static inline float *gather_stored(const struct opened *opened, const struct gra
     return whole;
 }
 
+/* Write a number as files do, whatever the machine's order of bytes. */
+static inline void store_little(float value, uint8_t bytes[4]) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = htole32(bits);
+    memcpy(bytes, &bits, sizeof bits);
+}
+
 static inline void hash_floats(const float *values, uint64_t count, char *hex) {
-    uint8_t digest[SHA256_DIGEST_SIZE];
+    uint8_t digest[SHA256_DIGEST_SIZE], bytes[4];
     struct sha256_ctx context;
     sha256_init(&context);
-    sha256_update(&context, count * sizeof *values, (const uint8_t *)values);
+    for (uint64_t i = 0; i < count; i++) {
+        store_little(values[i], bytes);
+        sha256_update(&context, sizeof bytes, bytes);
+    }
     sha256_digest(&context, sizeof digest, digest);
     for (size_t i = 0; i < sizeof digest; i++) {
         sprintf(hex + 2 * i, "%02x", digest[i]);

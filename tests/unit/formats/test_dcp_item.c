@@ -57,9 +57,9 @@ static void w_close(struct dcp_writer *writer, const char *temp) {
 static struct zip_writer *make_archive(size_t count) {
     struct zip_writer *archive = writer_make();
     char pickle[512];
-    float *values = malloc(sizeof *values * count);
+    uint8_t *values = malloc(4 * count);
     for (size_t i = 0; i < count; i++) {
-        values[i] = (float)i;
+        store_little((float)i, values + 4 * i);
     }
     int length =
         snprintf(pickle, sizeof pickle,
@@ -68,7 +68,7 @@ static struct zip_writer *make_archive(size_t count) {
                  count, count);
     put_record(archive, "archive/data.pkl", pickle, (size_t)length);
     put_record(archive, "archive/byteorder", "little", 6);
-    put_record(archive, "archive/data/0", values, sizeof *values * count);
+    put_record(archive, "archive/data/0", values, 4 * count);
     put_end(archive);
     free(values);
     return archive;
@@ -281,8 +281,7 @@ static void write_image(const char *temp, const char *name, size_t before, const
     }
     memcpy(bytes + before + 8, header, header_bytes);
     for (size_t i = 0; i < elems; i++) {
-        float value = (float)(first + (int)i);
-        memcpy(bytes + before + 8 + header_bytes + 4 * i, &value, 4);
+        store_little((float)(first + (int)i), bytes + before + 8 + header_bytes + 4 * i);
     }
     temp_file(temp, name, bytes, total);
     free(bytes);
