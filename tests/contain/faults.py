@@ -44,7 +44,7 @@ COMMANDS = {
     "trace": ["trace", "--html", "r.html", "../traces_a", "../traces_b"],
     "config": ["--config", "../config.yaml", "megatron/s_base", "megatron/tp2dp2"],
 }
-SHORT = ["compare", "ls", "hdf5", "extract", "fit", "bits", "hash", "sweep"]
+SHORT = ["compare", "map", "ls", "hdf5", "extract", "fit", "bits", "hash", "sweep"]
 FILES = {
     "plan.yaml": "baseline: data/megatron/s_base\ncandidates:\n  - data/megatron/tp2dp2\n",
     "map.yaml": "rules:\n  - rename: (.*)layers(.*)\n    to: \\1blocks\\2\n"
