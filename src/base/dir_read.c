@@ -86,6 +86,7 @@ static enum gradcmp_status open_for_pool(struct gcmp_dir *dir, struct gcmp_file 
         dir->open_limit = dir->open_count; /* the process has no more to give: live with these */
         *again = true;
     }
+    errno = opened.code;
     return status;
 }
 
@@ -110,7 +111,8 @@ static enum gradcmp_status open_file(struct gcmp_dir *dir, struct gcmp_file *fil
     return GRADCMP_OK;
 }
 
-/* Get a descriptor of a file; it stays open until release_fd. */
+/* Get a descriptor of a file; it stays open until release_fd. On failure errno is the system's
+ * reason, or 0. */
 static enum gradcmp_status acquire_fd(struct gcmp_dir *dir, uint32_t index, int *fd,
                                       struct gradcmp_error *error) {
     struct gcmp_file *file = &dir->files[index];
@@ -177,7 +179,7 @@ enum gradcmp_status gcmp_dir_read(struct gcmp_dir *dir, uint32_t file, uint64_t 
     int fd = -1;
     enum gradcmp_status status = acquire_fd(dir, file, &fd, error);
     if (status != GRADCMP_OK) {
-        gcmp_dir_note(dir, EIO);
+        gcmp_dir_note(dir, errno == EMFILE || errno == ENFILE ? errno : EIO);
         return status;
     }
     size_t got;
