@@ -140,14 +140,14 @@ const char *gcmp_expression_fault(const char *pattern) {
 
 enum gradcmp_status gcmp_expression_compile(regex_t *expression, int flags, const char *label,
                                             const char *pattern, struct gradcmp_error *error) {
-    char words[128] = {0};
+    char words[128];
     const char *fault = gcmp_expression_fault(pattern);
     int code = fault != NULL ? 0 : regcomp(expression, pattern, REG_EXTENDED | flags);
     if (code == REG_ESPACE) {
         GCMP_FAIL_MEMORY(error);
     }
     if (code != 0) {
-        regerror(code, expression, words, sizeof words);
+        regerror(code, NULL, words, sizeof words); /* what failed to compile is undefined */
         fault = words;
     }
     if (fault != NULL) {
