@@ -30,8 +30,8 @@
  * is all that there is: the bias of keys in a BERT (softmax takes it away). So what is on both
  * sides at most 2 eps of float32 of its layer (root mean squares; measured: 0.2 to 0.5) is small
  * noise, whatever rel, where neither norm is twice the other and no factor is most of the
- * difference (|alpha - 1| at most 2 rho). Not so in narrower arithmetic: true gradients are within
- * an eps of bfloat16 of others (queries and keys at the start). */
+ * difference (|alpha - 1| at most 2 rho). The eps is float32's in narrower arithmetic too: true
+ * gradients are within an eps of bfloat16 of others (queries and keys at the start). */
 enum gradcmp_verdict gcmp_verdict_within(const struct gcmp_trial *trial,
                                          const struct gcmp_spread *spread, size_t index);
 

@@ -190,9 +190,8 @@ static enum gradcmp_status keep_unsolved(const struct join *join, const struct g
     if (fit) {
         return keep_numbers(join, why->message);
     }
-    (void)gcmp_error_set(join->error, why->code, gcmp_dir_path(join->set->catalogue->dir),
-                         GRADCMP_NO_OFFSET, "%s", why->message);
-    return why->code;
+    return gcmp_error_set(join->error, why->code, gcmp_dir_path(join->set->catalogue->dir),
+                          GRADCMP_NO_OFFSET, "%s", why->message);
 }
 
 static enum gradcmp_status solve(const struct join *join, struct gcmp_ids_weight *weights,

@@ -8,34 +8,13 @@
 
 #include "base/utf8.h"
 
-enum {
-    SPELLED_BYTES = 4 * 4 + 1, /* a character of four bytes, each as \xNN */
-    FORMATTED_BYTES = 2048,
-};
+enum { FORMATTED_BYTES = 2048 };
 
-/* Put the next character of a text into `spelled`, and return how many bytes that took of the text;
- * 0 at its end. A message is one line of UTF-8 whatever a file put into a name: what is neither is
- * spelled \xNN a byte. */
-static size_t spell_next(const char *text, size_t left, char spelled[SPELLED_BYTES]) {
-    unsigned code = 0;
-    size_t length = gcmp_utf8_decode(text, left, &code);
-    spelled[0] = '\0';
-    if (length > 0 && gcmp_utf8_is_harmless(code)) {
-        memcpy(spelled, text, length);
-        spelled[length] = '\0';
-        return length;
-    }
-    length = length == 0 && left > 0 ? 1 : length;
-    for (size_t i = 0; i < length; i++) {
-        snprintf(spelled + 4 * i, SPELLED_BYTES - 4 * i, "\\x%02x", (unsigned char)text[i]);
-    }
-    return length;
-}
-
+/* Bytes that a text takes as one line of UTF-8, whatever a file put into a name. */
 static size_t spelled_bytes(const char *text) {
-    char spelled[SPELLED_BYTES];
+    char spelled[GCMP_UTF8_SPELLED_BYTES];
     size_t left = strlen(text), total = 0, step;
-    while ((step = spell_next(text, left, spelled)) > 0) {
+    while ((step = gcmp_utf8_spell(text, left, true, spelled)) > 0) {
         total += strlen(spelled);
         text += step;
         left -= step;
@@ -47,12 +26,13 @@ static size_t spelled_bytes(const char *text) {
  * what is said of a name stands behind it. */
 static void store(char *to, size_t capacity, const char *text) {
     static const char gap[] = "...";
-    char spelled[SPELLED_BYTES];
+    char spelled[GCMP_UTF8_SPELLED_BYTES];
     size_t total = spelled_bytes(text), room = capacity - 1, used = 0, at = 0, step;
     bool is_cut = total > room;
     size_t head = is_cut ? (room - (sizeof gap - 1)) * 2 / 3 : room;
     size_t tail_from = is_cut ? total - (room - (sizeof gap - 1) - head) : total;
-    for (size_t left = strlen(text); (step = spell_next(text, left, spelled)) > 0; left -= step) {
+    for (size_t left = strlen(text); (step = gcmp_utf8_spell(text, left, true, spelled)) > 0;
+         left -= step) {
         size_t count = strlen(spelled);
         bool in_head = at + count <= head;
         if (!in_head && is_cut) {

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 /* Length and lowest value of a sequence by its lead byte: Unicode 15, table 3-7 in one rule each.
  */
@@ -64,6 +66,29 @@ static inline bool gcmp_utf8_is_harmless(unsigned code) {
     bool hidden = code == 0x2028 || code == 0x2029 || (code >= 0x200B && code <= 0x200D) ||
                   code == 0x2060 || code == 0xFEFF;
     return !control && !direction && !hidden;
+}
+
+enum { GCMP_UTF8_SPELLED_BYTES = 4 * 4 + 1 }; /* a character of four bytes, each as \xNN */
+
+/* Put the next character of a text, of which `left` bytes may be read, into `spelled` as it may be
+ * shown, and return how many bytes that took of the text; 0 at its end. What is no UTF-8, or not
+ * harmless, or (without `utf8`) no ASCII is spelled \xNN a byte. */
+static inline size_t gcmp_utf8_spell(const char *text, size_t left, bool utf8,
+                                     char spelled[GCMP_UTF8_SPELLED_BYTES]) {
+    unsigned code = 0;
+    size_t length = gcmp_utf8_decode(text, left, &code);
+    spelled[0] = '\0';
+    if (length > 0 && gcmp_utf8_is_harmless(code) && (utf8 || code < 0x80)) {
+        memcpy(spelled, text, length);
+        spelled[length] = '\0';
+        return length;
+    }
+    length = length == 0 && left > 0 ? 1 : length;
+    for (size_t i = 0; i < length; i++) {
+        snprintf(spelled + 4 * i, GCMP_UTF8_SPELLED_BYTES - 4 * i, "\\x%02x",
+                 (unsigned char)text[i]);
+    }
+    return length;
 }
 
 #endif

@@ -18,17 +18,10 @@ void cli_message_memory(uint64_t bytes) {
 
 /* Spell every byte of what is no UTF-8, or could steer or mislead a terminal, as \xNN. */
 static void print_safe(const char *line) {
-    size_t left = strlen(line);
-    while (left > 0) {
-        unsigned code = 0;
-        size_t length = gcmp_utf8_decode(line, left, &code);
-        bool as_it_is = length > 0 && gcmp_utf8_is_harmless(code);
-        length = length == 0 ? 1 : length;
-        for (size_t i = 0; i < length; i++) {
-            fprintf(stderr, as_it_is ? "%c" : "\\x%02x", (unsigned char)line[i]);
-        }
-        line += length;
-        left -= length;
+    char spelled[GCMP_UTF8_SPELLED_BYTES];
+    size_t left = strlen(line), step;
+    for (; (step = gcmp_utf8_spell(line, left, true, spelled)) > 0; line += step, left -= step) {
+        fputs(spelled, stderr);
     }
 }
 

@@ -4,20 +4,11 @@
 #include <string.h>
 
 void gcmp_printable_add(struct gcmp_text *text, const char *string, bool utf8) {
-    size_t left = strlen(string);
-    while (left > 0) {
-        unsigned code = 0;
-        size_t length = gcmp_utf8_decode(string, left, &code);
-        if (length > 0 && gcmp_utf8_is_harmless(code) && (utf8 || code < 0x80)) {
-            gcmp_text_add_bytes(text, string, length);
-        } else {
-            length = length == 0 ? 1 : length;
-            for (size_t i = 0; i < length; i++) {
-                gcmp_text_addf(text, "\\x%02x", (unsigned char)string[i]);
-            }
-        }
-        string += length;
-        left -= length;
+    char spelled[GCMP_UTF8_SPELLED_BYTES];
+    size_t left = strlen(string), step;
+    for (; (step = gcmp_utf8_spell(string, left, utf8, spelled)) > 0; string += step) {
+        gcmp_text_add(text, spelled);
+        left -= step;
     }
 }
 
