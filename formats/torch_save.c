@@ -109,7 +109,7 @@ static enum gradcmp_status finish(struct gcmp_pt_set *set, const struct gcmp_pt_
         catalogue->iteration = set->step;
     }
     catalogue->writer = "torch";
-    catalogue->is_ordered = set->is_ordered;
+    catalogue->is_ordered = set->is_ordered && !set->is_interleaved;
     return GRADCMP_OK;
 }
 

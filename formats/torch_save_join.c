@@ -1,6 +1,5 @@
-/* Puts the tensors of a torch.save checkpoint together: names for numbers, pieces of one tensor
- * from several ranks, sources. */
-#include <stdio.h>
+/* Puts the tensors of a torch.save checkpoint together: pieces of one tensor from several ranks,
+ * sources. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +7,6 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "formats/mixed_betas.h"
-#include "formats/optimizer_ids.h"
 #include "formats/torch_save_set.h"
 
 /* A stored tensor in the making. */
@@ -41,216 +39,10 @@ static struct gcmp_arena *arena_of(const struct join *join) {
     return join->set->catalogue->arena;
 }
 
-static bool is_word(const char *const *words, size_t count, const char *word) {
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(words[i], word) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* States that have the shape of their parameter, and are compared. */
-static bool is_shaped_state(const char *state) {
-    static const char *const words[] = {"exp_avg",         "exp_avg_sq", "max_exp_avg_sq",
-                                        "momentum_buffer", "fp32_param", "main_grad"};
-    return is_word(words, sizeof words / sizeof *words, state);
-}
-
-static bool same_shape(const struct gcmp_pt_tensor *a, const struct gcmp_pt_tensor *b) {
-    return a->ndim == b->ndim &&
-           (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
-}
-
-static bool is_float(const struct gcmp_pt_tensor *tensor) {
-    return tensor->unread == NULL && gcmp_dtype_is_float((enum gradcmp_dtype)tensor->view.dtype);
-}
-
 #define TENSOR_FAIL(join, tensor, code, ...)                                                       \
     GCMP_FAIL_AT((join)->error, (code),                                                            \
                  gcmp_dir_file_path((join)->set->catalogue->dir, (tensor)->file),                  \
                  GRADCMP_NO_OFFSET, "torch: " __VA_ARGS__)
-
-/* --- names for numbers --- */
-
-/* Buffers of normalization layers stand among the weights, and no optimizer has them. */
-static bool is_buffer(const char *name) {
-    static const char *const words[] = {"running_mean", "running_var", "num_batches_tracked"};
-    const char *dot = strrchr(name, '.');
-    return is_word(words, sizeof words / sizeof *words, dot == NULL ? name : dot + 1);
-}
-
-/* Two names of the same elements are one parameter to an optimizer: tied weights. */
-static bool is_same_view(const struct gcmp_pt_tensor *a, const struct gcmp_pt_tensor *b) {
-    return a->file == b->file && a->view.offset_bytes == b->view.offset_bytes &&
-           a->view.length_bytes == b->view.length_bytes && a->view.length_bytes > 0 &&
-           a->view.offset_elems == b->view.offset_elems && same_shape(a, b) &&
-           a->view.ndim == b->view.ndim &&
-           memcmp(a->view.stride, b->view.stride, a->view.ndim * sizeof *a->view.stride) == 0;
-}
-
-/* Tell whether a weight was there before, under its name (another rank's piece) or another. */
-static enum gradcmp_status find_earlier(const struct join *join,
-                                        const struct gcmp_pt_tensor *weight, struct gcmp_map *names,
-                                        struct gcmp_map *records, bool *found) {
-    size_t index = (size_t)(weight - join->set->tensors), first = index;
-    enum gcmp_map_result named =
-        gcmp_map_add(names, weight->name, strlen(weight->name), index, NULL);
-    enum gcmp_map_result placed = GCMP_MAP_ADDED;
-    struct source_key *key = gcmp_arena_alloc(arena_of(join), 1, sizeof *key);
-    if (key != NULL && weight->view.length_bytes > 0) {
-        *key =
-            (struct source_key){weight->view.offset_bytes, weight->view.length_bytes, weight->file};
-        placed = gcmp_map_add(records, key, sizeof *key, index, &first);
-    }
-    if (key == NULL || named == GCMP_MAP_NO_MEMORY || placed == GCMP_MAP_NO_MEMORY) {
-        GCMP_FAIL_MEMORY(join->error);
-    }
-    *found = named == GCMP_MAP_PRESENT ||
-             (placed == GCMP_MAP_PRESENT && is_same_view(&join->set->tensors[first], weight));
-    return GRADCMP_OK;
-}
-
-/* Collect the weights that a number may mean. */
-static enum gradcmp_status collect_weights(const struct join *join, struct gcmp_ids_weight *weights,
-                                           size_t *count) {
-    struct gcmp_map names = GCMP_MAP_INIT, records = GCMP_MAP_INIT;
-    enum gradcmp_status status = GRADCMP_OK;
-    *count = 0;
-    for (size_t i = 0; i < join->set->tensor_count && status == GRADCMP_OK; i++) {
-        const struct gcmp_pt_tensor *tensor = &join->set->tensors[i];
-        bool is_known = false;
-        if (tensor->kind != GCMP_PT_WEIGHT || !is_float(tensor) || is_buffer(tensor->name)) {
-            continue;
-        }
-        status = find_earlier(join, tensor, &names, &records, &is_known);
-        if (status == GRADCMP_OK && !is_known) {
-            weights[(*count)++] =
-                (struct gcmp_ids_weight){tensor->name, tensor->shape, tensor->ndim, 0};
-        }
-    }
-    gcmp_map_free(&names);
-    gcmp_map_free(&records);
-    return status;
-}
-
-/* Give every number the shape of one of its states. */
-static void collect_shapes(const struct join *join, struct gcmp_ids_entry *entries) {
-    for (size_t i = 0; i < join->set->entry_count; i++) {
-        entries[i] = (struct gcmp_ids_entry){.group = join->set->entries[i].group};
-    }
-    for (size_t i = 0; i < join->set->tensor_count; i++) {
-        const struct gcmp_pt_tensor *tensor = &join->set->tensors[i];
-        if (tensor->kind == GCMP_PT_STATE && tensor->entry != SIZE_MAX && is_float(tensor) &&
-            is_shaped_state(tensor->state)) {
-            entries[tensor->entry].shape = tensor->shape;
-            entries[tensor->entry].ndim = tensor->ndim;
-        }
-    }
-}
-
-/* Nothing in the checkpoint names the numbers, for the reason given: they stand for themselves. */
-static enum gradcmp_status keep_numbers(const struct join *join, const char *reason) {
-    struct gradcmp_catalogue *catalogue = join->set->catalogue;
-    uint32_t *groups = gcmp_arena_alloc(catalogue->arena, join->set->entry_count, sizeof *groups);
-    if (groups == NULL) {
-        GCMP_FAIL_MEMORY(join->error);
-    }
-    for (size_t i = 0; i < join->set->entry_count; i++) {
-        struct gcmp_pt_entry *entry = &join->set->entries[i];
-        groups[i] = entry->group;
-        entry->name = gcmp_arena_format(catalogue->arena, "%zu", i);
-        if (entry->name == NULL) {
-            GCMP_FAIL_MEMORY(join->error);
-        }
-    }
-    catalogue->number_groups = groups;
-    catalogue->number_count = join->set->entry_count;
-    return gcmp_catalogue_note(catalogue, join->error, "%s", reason);
-}
-
-/* Ranks that hold stages of a pipeline number other parameters alike. */
-static bool is_of_ranks(const struct gcmp_pt_set *set) {
-    for (size_t i = 0; i < set->tensor_count; i++) {
-        if (set->tensors[i].kind == GCMP_PT_STATE && set->tensors[i].rank > 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Numbers that could mean several of the weights still stand for themselves: two checkpoints of one
- * model count alike, and weights are compared under their names. */
-static enum gradcmp_status keep_unsolved(const struct join *join, const struct gcmp_ids *ids,
-                                         const struct gradcmp_error *why) {
-    bool fit = false;
-    if (why->code == GRADCMP_ERROR_UNSUPPORTED && !is_of_ranks(join->set)) {
-        GCMP_TRY(gcmp_ids_fit(ids, &fit, join->error));
-    }
-    if (fit) {
-        return keep_numbers(join, why->message);
-    }
-    return gcmp_error_set(join->error, why->code, gcmp_dir_path(join->set->catalogue->dir),
-                          GRADCMP_NO_OFFSET, "%s", why->message);
-}
-
-static enum gradcmp_status solve(const struct join *join, struct gcmp_ids_weight *weights,
-                                 struct gcmp_ids_entry *entries) {
-    struct gcmp_pt_set *set = join->set;
-    struct gcmp_ids ids = {.weights = weights,
-                           .entries = entries,
-                           .entry_count = set->entry_count,
-                           .is_ordered = set->is_ordered};
-    GCMP_TRY(collect_weights(join, weights, &ids.weight_count));
-    if (ids.weight_count == 0) {
-        char reason[128];
-        snprintf(reason, sizeof reason,
-                 "the optimizer numbers its %zu parameters, and no weights are there to name them",
-                 set->entry_count);
-        return keep_numbers(join, reason);
-    }
-    collect_shapes(join, entries);
-    struct gradcmp_error why = {0};
-    if (gcmp_ids_solve(&ids, &why) != GRADCMP_OK) {
-        return keep_unsolved(join, &ids, &why);
-    }
-    for (size_t i = 0; i < set->entry_count; i++) {
-        size_t weight = entries[i].weight;
-        set->entries[i].name = weight == SIZE_MAX ? NULL : weights[weight].name;
-    }
-    return GRADCMP_OK;
-}
-
-static enum gradcmp_status name_entries(const struct join *join) {
-    const struct gcmp_pt_set *set = join->set;
-    bool is_named = true;
-    for (size_t i = 0; i < set->entry_count; i++) {
-        is_named = is_named && set->entries[i].name != NULL;
-    }
-    if (is_named) {
-        return GRADCMP_OK;
-    }
-    struct gcmp_ids_weight *weights = calloc(set->tensor_count + 1, sizeof *weights);
-    struct gcmp_ids_entry *entries = calloc(set->entry_count + 1, sizeof *entries);
-    enum gradcmp_status status = weights == NULL || entries == NULL
-                                     ? gcmp_error_set(join->error, GRADCMP_ERROR_MEMORY, NULL,
-                                                      GRADCMP_NO_OFFSET, "out of memory")
-                                     : solve(join, weights, entries);
-    free(weights);
-    free(entries);
-    return status;
-}
-
-/* States take the names of their numbers; one of a number without a name is only listed. */
-static void take_names(const struct join *join) {
-    for (size_t i = 0; i < join->set->tensor_count; i++) {
-        struct gcmp_pt_tensor *tensor = &join->set->tensors[i];
-        if (tensor->kind == GCMP_PT_STATE && tensor->entry != SIZE_MAX) {
-            tensor->name = join->set->entries[tensor->entry].name;
-            tensor->kind = tensor->name == NULL ? GCMP_PT_OTHER : GCMP_PT_STATE;
-        }
-    }
-}
 
 /* --- what is listed only --- */
 
@@ -261,7 +53,7 @@ static enum gradcmp_status note_shapes(struct join *join) {
             const struct gcmp_pt_tensor *tensor = &join->set->tensors[i];
             bool shows = pass == 0
                              ? tensor->kind == GCMP_PT_WEIGHT
-                             : tensor->kind == GCMP_PT_STATE && is_shaped_state(tensor->state);
+                             : tensor->kind == GCMP_PT_STATE && gcmp_pt_is_shaped(tensor->state);
             if (shows && tensor->unread == NULL &&
                 gcmp_map_add(&join->shapes, tensor->name, strlen(tensor->name), i, NULL) ==
                     GCMP_MAP_NO_MEMORY) {
@@ -285,14 +77,14 @@ static void note_unread(struct join *join, const struct gcmp_pt_tensor *tensor) 
 static enum gradcmp_status check_tensor(struct join *join, const struct gcmp_pt_tensor *tensor,
                                         bool *is_listed_only) {
     size_t index;
-    *is_listed_only = tensor->kind == GCMP_PT_OTHER || !is_float(tensor);
+    *is_listed_only = tensor->kind == GCMP_PT_OTHER || !gcmp_pt_is_float(tensor);
     if (tensor->kind != GCMP_PT_STATE || strcmp(tensor->state, "step") == 0) {
         if (tensor->unread != NULL) {
             note_unread(join, tensor);
         }
         return GRADCMP_OK;
     }
-    if (*is_listed_only && is_shaped_state(tensor->state)) {
+    if (*is_listed_only && gcmp_pt_is_shaped(tensor->state)) {
         TENSOR_FAIL(
             join, tensor, GRADCMP_ERROR_UNSUPPORTED,
             "\"%.160s\": expected a tensor of real numbers for the state %.40s, found %.200s",
@@ -301,8 +93,8 @@ static enum gradcmp_status check_tensor(struct join *join, const struct gcmp_pt_
                                    : gradcmp_dtype_name((enum gradcmp_dtype)tensor->view.dtype));
     }
     bool is_known = gcmp_map_find(&join->shapes, tensor->name, strlen(tensor->name), &index);
-    if (!*is_listed_only && is_known && !same_shape(tensor, &join->set->tensors[index])) {
-        if (is_shaped_state(tensor->state)) {
+    if (!*is_listed_only && is_known && !gcmp_pt_same_shape(tensor, &join->set->tensors[index])) {
+        if (gcmp_pt_is_shaped(tensor->state)) {
             TENSOR_FAIL(join, tensor, GRADCMP_ERROR_CORRUPT,
                         "\"%.160s\" is not of the shape of its parameter \"%.160s\"", tensor->key,
                         join->set->tensors[index].key);
@@ -333,7 +125,7 @@ static enum gradcmp_status check_piece(const struct join *join, const struct gcm
                     "\"%.160s\": the %.40s of this parameter is also in %.200s; name one file",
                     tensor->key, tensor->state, other);
     }
-    if (!same_shape(first, tensor) || (first->unread == NULL) != (tensor->unread == NULL) ||
+    if (!gcmp_pt_same_shape(first, tensor) || (first->unread == NULL) != (tensor->unread == NULL) ||
         (first->unread == NULL && first->view.dtype != tensor->view.dtype)) {
         TENSOR_FAIL(join, tensor, GRADCMP_ERROR_CORRUPT,
                     "\"%.160s\" is of another shape or type than in %.200s", tensor->key, other);
@@ -349,7 +141,7 @@ static enum gradcmp_status check_piece(const struct join *join, const struct gcm
 /* What is only listed may be in several files under one name: states of random generators. */
 static bool stands_alone(const struct gcmp_pt_tensor *tensor) {
     return tensor->kind == GCMP_PT_OTHER ||
-           (tensor->kind == GCMP_PT_WEIGHT && tensor->unread == NULL && !is_float(tensor) &&
+           (tensor->kind == GCMP_PT_WEIGHT && tensor->unread == NULL && !gcmp_pt_is_float(tensor) &&
             tensor->rank < 0 && tensor->start == NULL);
 }
 
@@ -480,8 +272,8 @@ static enum gradcmp_status say_unread(const struct join *join) {
 
 static enum gradcmp_status make(struct join *join) {
     size_t count = join->set->tensor_count;
-    GCMP_TRY(name_entries(join));
-    take_names(join);
+    GCMP_TRY(gcmp_pt_part_stages(join->set, join->error));
+    GCMP_TRY(gcmp_pt_name_numbers(join->set, join->error));
     GCMP_TRY(note_shapes(join));
     if (count >= UINT32_MAX) {
         GCMP_FAIL(join->error, GRADCMP_ERROR_LIMIT, "more than %u tensors", UINT32_MAX);

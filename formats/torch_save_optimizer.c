@@ -25,6 +25,7 @@ struct walk {
     const char *path;
     uint32_t optimizer;
     bool is_known; /* another rank's file has listed its parameters */
+    bool is_own;   /* the rank lists others than the ranks before */
     /* What groups say of their parameters; texts of their numbers, or their names, are the keys. */
     struct gcmp_map group_of;
     struct gradcmp_adam *adams; /* one a group */
@@ -83,20 +84,12 @@ static enum gradcmp_status add_entry(struct walk *walk, const struct gcmp_node *
                    "param_groups list parameter %lld twice", (long long)id);
     }
     set->entries[set->entry_count++] =
-        (struct gcmp_pt_entry){walk->optimizer, set->group_count, id, copy};
-    return GRADCMP_OK;
-}
-
-/* Another rank's file must list the same parameters. */
-static enum gradcmp_status check_entry(const struct walk *walk, const struct gcmp_node *node,
-                                       int64_t id) {
-    struct entry_key key = {id, walk->optimizer};
-    size_t index;
-    if (!gcmp_map_find(&walk->place->set->entry_index, &key, sizeof key, &index)) {
-        PLACE_FAIL(walk->place, GRADCMP_ERROR_CORRUPT, node,
-                   "param_groups list parameter %lld, which another rank's file does not",
-                   (long long)id);
-    }
+        (struct gcmp_pt_entry){.optimizer = walk->optimizer,
+                               .group = set->group_count,
+                               .rank = walk->is_own ? walk->place->rank : -1,
+                               .id = id,
+                               .name = copy};
+    set->optimizers[walk->optimizer].count++;
     return GRADCMP_OK;
 }
 
@@ -158,7 +151,9 @@ static enum gradcmp_status walk_group(struct walk *walk, const struct gcmp_node 
                        "param_names: expected the name of parameter %lld, found %s", (long long)id,
                        gcmp_node_kind_name(name));
         }
-        GCMP_TRY(walk->is_known ? check_entry(walk, param, id) : add_entry(walk, param, id, name));
+        if (!walk->is_known) {
+            GCMP_TRY(add_entry(walk, param, id, name));
+        }
     }
     return GRADCMP_OK;
 }
@@ -327,20 +322,79 @@ static enum gradcmp_status walk_groups(struct walk *walk, const struct gcmp_node
     return gcmp_pt_read_groups(set->catalogue, groups, walk->place->error);
 }
 
-/* The optimizer's number: files of further ranks hold the same ones, in the same order. */
-static void number_optimizer(struct walk *walk) {
-    struct gcmp_pt_set *set = walk->place->set;
-    walk->optimizer = walk->place->optimizer++;
-    walk->is_known = walk->place->rank > 0 && walk->optimizer < set->optimizer_count;
-    if (!walk->is_known) {
-        walk->optimizer = set->optimizer_count++;
+/* --- optimizers that ranks have in common --- */
+
+/* How many numbers of a group an optimizer has, under the names that the group gives; SIZE_MAX
+ * where it lacks one. Parameters that are named need no number. */
+static size_t count_listed(const struct gcmp_pt_set *set, uint32_t optimizer,
+                           const struct gcmp_node *group) {
+    const struct gcmp_node *params = gcmp_node_get(group, "params");
+    const struct gcmp_node *names = gcmp_node_get(group, "param_names");
+    size_t count = gcmp_node_count(params), index;
+    if (count == 0 || gcmp_node_text(gcmp_node_item(params, 0)) != NULL) {
+        return 0;
     }
+    for (size_t i = 0; i < count; i++) {
+        struct entry_key key = {0, optimizer};
+        if (i == set->optimizers[optimizer].count ||
+            !gcmp_node_int(gcmp_node_item(params, i), &key.id) ||
+            !gcmp_map_find(&set->entry_index, &key, sizeof key, &index)) {
+            return SIZE_MAX;
+        }
+        const char *known = set->entries[index].name;
+        const char *name =
+            i < gcmp_node_count(names) ? gcmp_node_text(gcmp_node_item(names, i)) : NULL;
+        if ((known == NULL) != (name == NULL) || (known != NULL && strcmp(known, name) != 0)) {
+            return SIZE_MAX;
+        }
+    }
+    return count;
+}
+
+/* Whether groups list the parameters of an optimizer, and no others. */
+static bool is_listed(const struct gcmp_pt_set *set, uint32_t optimizer,
+                      const struct gcmp_node *groups) {
+    size_t total = set->optimizers[optimizer].count, found = 0;
+    for (size_t i = 0; i < gcmp_node_count(groups); i++) {
+        size_t count = count_listed(set, optimizer, gcmp_node_item(groups, i));
+        if (count > total - found) {
+            return false;
+        }
+        found += count;
+    }
+    return found == total;
+}
+
+/* The optimizer's number: files of further ranks hold the same ones, in the same order, or list
+ * parameters of their own. */
+static enum gradcmp_status number_optimizer(struct walk *walk, const struct gcmp_node *groups) {
+    struct gcmp_pt_set *set = walk->place->set;
+    size_t position = walk->place->optimizer++;
+    bool is_met = walk->place->rank > 0 && position < set->shared_count;
+    walk->is_known = is_met && is_listed(set, set->shared[position], groups);
+    walk->is_own = is_met && !walk->is_known;
+    if (walk->is_known) {
+        walk->optimizer = set->shared[position];
+        return GRADCMP_OK;
+    }
+    if (!gcmp_grow(&set->optimizers, set->optimizer_count, &set->optimizer_capacity,
+                   sizeof *set->optimizers) ||
+        !gcmp_grow(&set->shared, set->shared_count, &set->shared_capacity, sizeof *set->shared)) {
+        GCMP_FAIL_MEMORY(walk->place->error);
+    }
+    walk->optimizer = (uint32_t)set->optimizer_count++;
+    set->optimizers[walk->optimizer] = (struct gcmp_pt_optimizer){.first = set->entry_count};
+    if (!walk->is_own) {
+        set->shared[set->shared_count++] = walk->optimizer;
+    }
+    return GRADCMP_OK;
 }
 
 static enum gradcmp_status walk_optimizer(struct walk *walk, const struct gcmp_node *optimizer) {
     const struct gcmp_node *state = gcmp_node_get(optimizer, "state");
-    number_optimizer(walk);
-    GCMP_TRY(walk_groups(walk, gcmp_node_get(optimizer, "param_groups")));
+    const struct gcmp_node *groups = gcmp_node_get(optimizer, "param_groups");
+    GCMP_TRY(number_optimizer(walk, groups));
+    GCMP_TRY(walk_groups(walk, groups));
     for (size_t i = 0; i < gcmp_node_count(state); i++) {
         const struct gcmp_node *key = NULL, *values = NULL;
         GCMP_TRY(visit(walk->place, state));

@@ -25,6 +25,26 @@ bool gcmp_pt_is_tensor(const struct gcmp_node *node) {
     return gcmp_torch_is_tensor(node) || gcmp_pt_is_sharded(node);
 }
 
+bool gcmp_pt_is_shaped(const char *state) {
+    static const char *const words[] = {"exp_avg",         "exp_avg_sq", "max_exp_avg_sq",
+                                        "momentum_buffer", "fp32_param", "main_grad"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(words[i], state) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool gcmp_pt_is_float(const struct gcmp_pt_tensor *tensor) {
+    return tensor->unread == NULL && gcmp_dtype_is_float((enum gradcmp_dtype)tensor->view.dtype);
+}
+
+bool gcmp_pt_same_shape(const struct gcmp_pt_tensor *a, const struct gcmp_pt_tensor *b) {
+    return a->ndim == b->ndim &&
+           (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
+}
+
 static enum gradcmp_status append(struct gcmp_pt_set *set, const struct gcmp_pt_tensor *tensor,
                                   struct gradcmp_error *error) {
     if (!gcmp_grow(&set->tensors, set->tensor_count, &set->tensor_capacity, sizeof *set->tensors)) {
@@ -168,5 +188,7 @@ enum gradcmp_status gcmp_pt_add_range(struct gcmp_pt_set *set, uint32_t file,
 void gcmp_pt_free(struct gcmp_pt_set *set) {
     free(set->tensors);
     free(set->entries);
+    free(set->optimizers);
+    free(set->shared);
     gcmp_map_free(&set->entry_index);
 }

@@ -22,6 +22,7 @@ struct gcmp_pt_tensor {
     size_t entry;      /* STATE without a name: index into the set's entries */
     uint32_t file;
     int32_t rank;               /* of the file; -1: none */
+    bool is_own;                /* its rank counts parameters of its own (gcmp_pt_part_stages) */
     const char *unread;         /* why its values cannot be read; NULL: they can */
     uint64_t *shape;            /* of the whole tensor, ndim entries */
     uint64_t *start;            /* of the piece in it; NULL: it is the whole */
@@ -33,8 +34,14 @@ struct gcmp_pt_tensor {
 /* A number of an optimizer: the k-th parameter of its groups. */
 struct gcmp_pt_entry {
     uint32_t optimizer, group; /* groups are counted over all optimizers */
+    int32_t rank;              /* whose own number it is; -1: all ranks count so */
     int64_t id;                /* as the file writes it */
     const char *name;          /* from param_names, or once it is found; else NULL */
+};
+
+/* An optimizer and its entries, which stand side by side. */
+struct gcmp_pt_optimizer {
+    size_t first, count;
 };
 
 struct gcmp_pt_set {
@@ -44,8 +51,13 @@ struct gcmp_pt_set {
     struct gcmp_pt_entry *entries;
     size_t entry_count, entry_capacity;
     struct gcmp_map entry_index; /* {optimizer, id} -> index into entries */
-    uint32_t optimizer_count, group_count;
-    bool is_ordered;     /* weights stand in the order of the model */
+    struct gcmp_pt_optimizer *optimizers;
+    size_t optimizer_count, optimizer_capacity;
+    uint32_t *shared; /* optimizers that ranks have in common, in the order of a rank's files */
+    size_t shared_count, shared_capacity;
+    uint32_t group_count;
+    bool is_ordered;     /* the weights of a file stand in the order of the model */
+    bool is_interleaved; /* but those of several ranks do not, one rank after another */
     uint64_t mesh_ranks; /* most ranks that a mesh of a sharded tensor has; 0: none is sharded */
     int64_t step;        /* of the optimizer; -1: not known, -2: parameters disagree */
 };
@@ -100,6 +112,24 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_read_groups(struct gradcmp_catalogu
 
 /* What a group of parameters says of itself; NaN for what it does not. */
 struct gradcmp_adam gcmp_pt_group_adam(const struct gcmp_node *group);
+
+/* True for states that have the shape of their parameter and are compared. */
+bool gcmp_pt_is_shaped(const char *state);
+/* True for a tensor that is read, of real numbers. */
+bool gcmp_pt_is_float(const struct gcmp_pt_tensor *tensor);
+bool gcmp_pt_same_shape(const struct gcmp_pt_tensor *a, const struct gcmp_pt_tensor *b);
+
+/* Find the ranks that hold other parameters than rank 0, as stages of a pipeline do: what they
+ * number is their own, and the order of all weights is known only where it shows in their names.
+ * Errors: UNSUPPORTED where a rank lists other numbers and no other weights; MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_part_stages(struct gcmp_pt_set *set,
+                                                         struct gradcmp_error *error);
+
+/* Name the states of numbered parameters by the weights. Without any weights, numbers stand for
+ * themselves; so they do where several weights fit, and no ranks were met. Errors: UNSUPPORTED;
+ * MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_name_numbers(struct gcmp_pt_set *set,
+                                                          struct gradcmp_error *error);
 
 /* Make the catalogue's stored tensors of the set: names for numbers, pieces of one tensor put
  * together. Errors: UNSUPPORTED where a number could mean several weights, where a tensor of an

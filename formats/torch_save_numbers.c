@@ -1,0 +1,306 @@
+/* Names for the numbers of optimizers in a torch.save checkpoint: all ranks' numbers by all
+ * weights, or those of a rank by its own weights. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/catalogue.h"
+#include "base/dtype.h"
+#include "formats/optimizer_ids.h"
+#include "formats/torch_save_set.h"
+
+/* Tensors whose numbers are solved at once. */
+struct scope {
+    size_t first, end; /* of the set's tensors, of which those count that are as is_own says */
+    int32_t rank;      /* whose own entries; -1: all ranks' */
+};
+
+struct naming {
+    struct gcmp_pt_set *set;
+    struct gcmp_ids_weight *weights; /* room for all tensors */
+    struct gcmp_ids_entry *entries;  /* room for all entries, as have the next two */
+    size_t *positions;               /* in the set, of `entries` */
+    size_t *places;                  /* in `entries`, of the set's */
+    bool *is_taken; /* of each optimizer: its entries are among `entries`, or were */
+    bool has_own;   /* some rank counts its own */
+    struct gradcmp_error *error;
+};
+
+/* The bytes of this tell where a tensor's record lies. */
+struct record_key {
+    uint64_t offset_bytes, length_bytes, file;
+};
+
+static bool is_in(const struct scope *scope, const struct gcmp_pt_tensor *tensor) {
+    return tensor->is_own == (scope->rank >= 0);
+}
+
+/* --- weights that a number may mean --- */
+
+/* Buffers of normalization layers stand among the weights, and no optimizer has them. */
+static bool is_buffer(const char *name) {
+    static const char *const words[] = {"running_mean", "running_var", "num_batches_tracked"};
+    const char *dot = strrchr(name, '.'), *word = dot == NULL ? name : dot + 1;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(words[i], word) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Two names of the same elements are one parameter to an optimizer: tied weights. */
+static bool is_same_view(const struct gcmp_pt_tensor *a, const struct gcmp_pt_tensor *b) {
+    return a->file == b->file && a->view.offset_bytes == b->view.offset_bytes &&
+           a->view.length_bytes == b->view.length_bytes && a->view.length_bytes > 0 &&
+           a->view.offset_elems == b->view.offset_elems && gcmp_pt_same_shape(a, b) &&
+           a->view.ndim == b->view.ndim &&
+           memcmp(a->view.stride, b->view.stride, a->view.ndim * sizeof *a->view.stride) == 0;
+}
+
+/* Tell whether a weight was there before, under its name (another rank's piece) or another. */
+static enum gradcmp_status find_earlier(const struct naming *naming,
+                                        const struct gcmp_pt_tensor *weight, struct gcmp_map *names,
+                                        struct gcmp_map *records, bool *found) {
+    size_t index = (size_t)(weight - naming->set->tensors), first = index;
+    enum gcmp_map_result named =
+        gcmp_map_add(names, weight->name, strlen(weight->name), index, NULL);
+    enum gcmp_map_result placed = GCMP_MAP_ADDED;
+    struct record_key *key = gcmp_arena_alloc(naming->set->catalogue->arena, 1, sizeof *key);
+    if (key != NULL && weight->view.length_bytes > 0) {
+        *key =
+            (struct record_key){weight->view.offset_bytes, weight->view.length_bytes, weight->file};
+        placed = gcmp_map_add(records, key, sizeof *key, index, &first);
+    }
+    if (key == NULL || named == GCMP_MAP_NO_MEMORY || placed == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(naming->error);
+    }
+    *found = named == GCMP_MAP_PRESENT ||
+             (placed == GCMP_MAP_PRESENT && is_same_view(&naming->set->tensors[first], weight));
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status collect_weights(const struct naming *naming, const struct scope *scope,
+                                           size_t *count) {
+    struct gcmp_map names = GCMP_MAP_INIT, records = GCMP_MAP_INIT;
+    enum gradcmp_status status = GRADCMP_OK;
+    *count = 0;
+    for (size_t i = scope->first; i < scope->end && status == GRADCMP_OK; i++) {
+        const struct gcmp_pt_tensor *tensor = &naming->set->tensors[i];
+        bool is_known = false;
+        if (!is_in(scope, tensor) || tensor->kind != GCMP_PT_WEIGHT || !gcmp_pt_is_float(tensor) ||
+            is_buffer(tensor->name)) {
+            continue;
+        }
+        status = find_earlier(naming, tensor, &names, &records, &is_known);
+        if (status == GRADCMP_OK && !is_known) {
+            naming->weights[(*count)++] =
+                (struct gcmp_ids_weight){tensor->name, tensor->shape, tensor->ndim, 0};
+        }
+    }
+    gcmp_map_free(&names);
+    gcmp_map_free(&records);
+    return status;
+}
+
+/* --- numbers --- */
+
+/* Add an optimizer's entries to those of a scope; groups count from 0. */
+static void take_optimizer(const struct naming *naming, size_t number, size_t *count) {
+    const struct gcmp_pt_set *set = naming->set;
+    const struct gcmp_pt_optimizer *optimizer = &set->optimizers[number];
+    for (size_t i = optimizer->first; i < optimizer->first + optimizer->count; i++) {
+        bool is_first = *count == 0;
+        uint32_t group = is_first ? 0 : naming->entries[*count - 1].group;
+        group +=
+            !is_first && set->entries[i].group != set->entries[naming->positions[*count - 1]].group;
+        naming->places[i] = *count;
+        naming->positions[*count] = i;
+        naming->entries[(*count)++] = (struct gcmp_ids_entry){.group = group};
+    }
+    naming->is_taken[number] = true;
+}
+
+/* Collect the numbers of a scope: of all ranks' optimizers, or of those with states in it. */
+static size_t collect_entries(const struct naming *naming, const struct scope *scope) {
+    const struct gcmp_pt_set *set = naming->set;
+    size_t count = 0;
+    for (size_t i = 0; i < set->optimizer_count && scope->rank < 0; i++) {
+        const struct gcmp_pt_optimizer *optimizer = &set->optimizers[i];
+        if (optimizer->count > 0 && set->entries[optimizer->first].rank < 0) {
+            take_optimizer(naming, i, &count);
+        }
+    }
+    for (size_t i = scope->first; i < scope->end && scope->rank >= 0; i++) {
+        const struct gcmp_pt_tensor *tensor = &set->tensors[i];
+        if (tensor->kind == GCMP_PT_STATE && tensor->entry != SIZE_MAX &&
+            !naming->is_taken[set->entries[tensor->entry].optimizer]) {
+            take_optimizer(naming, set->entries[tensor->entry].optimizer, &count);
+        }
+    }
+    return count;
+}
+
+/* Give every number the shape of one of its states. */
+static void collect_shapes(const struct naming *naming, const struct scope *scope) {
+    for (size_t i = scope->first; i < scope->end; i++) {
+        const struct gcmp_pt_tensor *tensor = &naming->set->tensors[i];
+        if (is_in(scope, tensor) && tensor->kind == GCMP_PT_STATE && tensor->entry != SIZE_MAX &&
+            gcmp_pt_is_float(tensor) && gcmp_pt_is_shaped(tensor->state)) {
+            struct gcmp_ids_entry *entry = &naming->entries[naming->places[tensor->entry]];
+            entry->shape = tensor->shape;
+            entry->ndim = tensor->ndim;
+        }
+    }
+}
+
+/* --- solving --- */
+
+/* Nothing in the checkpoint names the numbers, for the reason given: they stand for themselves. */
+static enum gradcmp_status keep_numbers(const struct naming *naming, const char *reason) {
+    struct gcmp_pt_set *set = naming->set;
+    struct gradcmp_catalogue *catalogue = set->catalogue;
+    uint32_t *groups = gcmp_arena_alloc(catalogue->arena, set->entry_count, sizeof *groups);
+    if (groups == NULL) {
+        GCMP_FAIL_MEMORY(naming->error);
+    }
+    for (size_t i = 0; i < set->entry_count; i++) {
+        struct gcmp_pt_entry *entry = &set->entries[i];
+        groups[i] = entry->group;
+        entry->name = gcmp_arena_format(catalogue->arena, "%zu", i);
+        if (entry->name == NULL) {
+            GCMP_FAIL_MEMORY(naming->error);
+        }
+    }
+    catalogue->number_groups = groups;
+    catalogue->number_count = set->entry_count;
+    return gcmp_catalogue_note(catalogue, naming->error, "%s", reason);
+}
+
+/* Ranks that hold stages of a pipeline number other parameters alike. */
+static bool is_of_ranks(const struct gcmp_pt_set *set) {
+    for (size_t i = 0; i < set->tensor_count; i++) {
+        if (set->tensors[i].kind == GCMP_PT_STATE && set->tensors[i].rank > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Numbers that could mean several of the weights still stand for themselves: two checkpoints of one
+ * model count alike, and weights are compared under their names. */
+static enum gradcmp_status keep_unsolved(const struct naming *naming, const struct scope *scope,
+                                         const struct gcmp_ids *ids,
+                                         const struct gradcmp_error *why) {
+    struct gcmp_dir *dir = naming->set->catalogue->dir;
+    bool fit = false;
+    if (why->code == GRADCMP_ERROR_UNSUPPORTED && !is_of_ranks(naming->set)) {
+        GCMP_TRY(gcmp_ids_fit(ids, &fit, naming->error));
+    }
+    if (fit) {
+        return keep_numbers(naming, why->message);
+    }
+    const char *path = naming->has_own && scope->first < scope->end
+                           ? gcmp_dir_file_path(dir, naming->set->tensors[scope->first].file)
+                           : gcmp_dir_path(dir);
+    return gcmp_error_set(naming->error, why->code, path, GRADCMP_NO_OFFSET, "%s", why->message);
+}
+
+static enum gradcmp_status solve(const struct naming *naming, const struct scope *scope) {
+    struct gcmp_pt_set *set = naming->set;
+    struct gcmp_ids ids = {.weights = naming->weights,
+                           .entries = naming->entries,
+                           .entry_count = collect_entries(naming, scope),
+                           .is_ordered =
+                               set->is_ordered && (naming->has_own || !set->is_interleaved)};
+    if (ids.entry_count == 0) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(collect_weights(naming, scope, &ids.weight_count));
+    if (ids.weight_count == 0 && !naming->has_own) {
+        char reason[128];
+        snprintf(reason, sizeof reason,
+                 "the optimizer numbers its %zu parameters, and no weights are there to name them",
+                 ids.entry_count);
+        return keep_numbers(naming, reason);
+    }
+    collect_shapes(naming, scope);
+    struct gradcmp_error why = {0};
+    if (gcmp_ids_solve(&ids, &why) != GRADCMP_OK) {
+        return keep_unsolved(naming, scope, &ids, &why);
+    }
+    for (size_t i = 0; i < ids.entry_count; i++) {
+        size_t weight = naming->entries[i].weight;
+        set->entries[naming->positions[i]].name =
+            weight == SIZE_MAX ? NULL : naming->weights[weight].name;
+    }
+    return GRADCMP_OK;
+}
+
+/* Solve what all ranks count, then what ranks count of their own. Files are in the order of ranks,
+ * and so are tensors. */
+static enum gradcmp_status solve_scopes(const struct naming *naming) {
+    const struct gcmp_pt_set *set = naming->set;
+    GCMP_TRY(solve(naming, &(struct scope){0, set->tensor_count, -1}));
+    for (size_t i = 0, end; i < set->tensor_count; i = end) {
+        int32_t rank = set->tensors[i].rank;
+        for (end = i + 1; end < set->tensor_count && set->tensors[end].rank == rank;) {
+            end++;
+        }
+        if (set->tensors[i].is_own) {
+            GCMP_TRY(solve(naming, &(struct scope){i, end, rank}));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static bool is_all_named(const struct gcmp_pt_set *set) {
+    for (size_t i = 0; i < set->entry_count; i++) {
+        if (set->entries[i].name == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum gradcmp_status name_entries(struct gcmp_pt_set *set, struct gradcmp_error *error) {
+    struct naming naming = {.set = set, .error = error};
+    naming.weights = calloc(set->tensor_count + 1, sizeof *naming.weights);
+    naming.entries = calloc(set->entry_count + 1, sizeof *naming.entries);
+    naming.positions = calloc(set->entry_count + 1, sizeof *naming.positions);
+    naming.places = calloc(set->entry_count + 1, sizeof *naming.places);
+    naming.is_taken = calloc(set->optimizer_count + 1, sizeof *naming.is_taken);
+    for (size_t i = 0; i < set->tensor_count; i++) {
+        naming.has_own = naming.has_own || set->tensors[i].is_own;
+    }
+    bool has_memory = naming.weights != NULL && naming.entries != NULL &&
+                      naming.positions != NULL && naming.places != NULL && naming.is_taken != NULL;
+    enum gradcmp_status status = has_memory ? solve_scopes(&naming)
+                                            : gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL,
+                                                             GRADCMP_NO_OFFSET, "out of memory");
+    free(naming.weights);
+    free(naming.entries);
+    free(naming.positions);
+    free(naming.places);
+    free(naming.is_taken);
+    return status;
+}
+
+/* States take the names of their numbers; one of a number without a name is only listed. */
+static void name_states(struct gcmp_pt_set *set) {
+    for (size_t i = 0; i < set->tensor_count; i++) {
+        struct gcmp_pt_tensor *tensor = &set->tensors[i];
+        if (tensor->kind == GCMP_PT_STATE && tensor->entry != SIZE_MAX) {
+            tensor->name = set->entries[tensor->entry].name;
+            tensor->kind = tensor->name == NULL ? GCMP_PT_OTHER : GCMP_PT_STATE;
+        }
+    }
+}
+
+enum gradcmp_status gcmp_pt_name_numbers(struct gcmp_pt_set *set, struct gradcmp_error *error) {
+    if (!is_all_named(set)) {
+        GCMP_TRY(name_entries(set, error));
+    }
+    name_states(set);
+    return GRADCMP_OK;
+}
