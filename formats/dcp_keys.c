@@ -168,13 +168,18 @@ static const char *name_in_path(struct gcmp_arena *arena, const struct gcmp_node
                                     : gcmp_node_text(node);
 }
 
-/* True for a path [..., "state", <name or id>, <state>]. */
+/* True for a path [..., "state", <name or id>, <state>], and for ["optim", <name>, <state>]: an
+ * optimizer's "state" alone. */
 static bool is_state_path(const struct gcmp_node *path, size_t count) {
     int64_t id;
     const struct gcmp_node *name = count < 3 ? NULL : gcmp_node_item(path, count - 2);
-    return name != NULL && (gcmp_node_text(name) != NULL || gcmp_node_int(name, &id)) &&
-           is_text(gcmp_node_item(path, count - 3), "state") &&
-           gcmp_node_text(gcmp_node_item(path, count - 1)) != NULL;
+    const struct gcmp_node *above = count < 3 ? NULL : gcmp_node_item(path, count - 3);
+    const char *leaf = count < 3 ? NULL : gcmp_node_text(gcmp_node_item(path, count - 1));
+    if (leaf == NULL || (gcmp_node_text(name) == NULL && !gcmp_node_int(name, &id))) {
+        return false;
+    }
+    bool is_alone = count == 3 && (is_text(above, "optim") || is_text(above, "optimizer"));
+    return is_text(above, "state") || (is_alone && gcmp_dcp_is_clear_state(leaf, strlen(leaf)));
 }
 
 /* Use the writer's path: its parts are never cut at the wrong dot. */
