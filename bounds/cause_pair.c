@@ -11,6 +11,7 @@
 #define CLIP_SLACK     0.01 /* global norms are not summed in the order of the run */
 #define MOST_INHERITED 2.0  /* bounds, by what lies behind the experts in the backward pass */
 #define MOST_MOVED     0.5  /* of an expert's gradient, by a few tokens */
+#define LEAST_MISSING  0.1  /* of a gradient, by a sum over ranks that was left out */
 
 static enum gcmp_cause_kind kind_of(const struct gradcmp_parameter_report *parameter) {
     return parameter->cause_count == 0 ? GCMP_CAUSE_NONE
@@ -29,6 +30,7 @@ static bool has_cause(const struct gradcmp_parameter_report *parameter) {
 /* Parameters of one layer, counted. */
 struct layer_count {
     size_t failing, replicated, replicated_failing, sharded_passing;
+    double worst; /* relative error of what is replicated */
 };
 
 static struct layer_count count_layer(const struct gcmp_cause_scene *scene, int64_t layer) {
@@ -43,6 +45,7 @@ static struct layer_count count_layer(const struct gcmp_cause_scene *scene, int6
         count.failing += failing;
         count.replicated += facts->replicated;
         count.replicated_failing += facts->replicated && failing;
+        count.worst = facts->replicated ? fmax(count.worst, parameter->rel) : count.worst;
         count.sharded_passing += facts->sharded && parameter->verdict == GRADCMP_VERDICT_PASS;
     }
     return count;
@@ -60,7 +63,8 @@ static bool is_missing_reduction(const struct gcmp_cause_scene *scene) {
             return false;
         }
         struct layer_count layer = count_layer(scene, parameter->layer);
-        if (layer.sharded_passing == 0 || 2 * layer.replicated_failing < layer.replicated) {
+        if (layer.sharded_passing == 0 || 2 * layer.replicated_failing < layer.replicated ||
+            layer.worst < LEAST_MISSING) {
             return false;
         }
         failing++;

@@ -47,7 +47,9 @@ struct gcmp_cause_scene {
  *
  * missing_reduction: there are several tensor-parallel ranks; every failing parameter is
  * replicated over them and has no other cause; in each layer with one, the sharded neighbours pass,
- * and half of the replicated ones or more fail; and not one parameter alone where a missing sum
+ * half of the replicated ones or more fail, and one by a tenth of its gradient or more: of n parts
+ * that are alike or independent, what lacks n - 1 differs by half or more, and rounding that is a
+ * little over its bound does not look like this; and not one parameter alone where a missing sum
  * over data-parallel ranks would look the same.
  *
  * routing: in the onset layer at least two experts fail and at least as many do not, all by no more

@@ -67,8 +67,7 @@ static enum gradcmp_status check_squares(const struct chain *chain, struct gradc
     }
     return gcmp_local_refuse(chain->last,
                              "another matrix of the module is as square, and their names and order "
-                             "are not Megatron's; save with --ckpt-format torch_dist "
-                             "--dist-ckpt-optim-fully-reshardable",
+                             "are not Megatron's",
                              error);
 }
 

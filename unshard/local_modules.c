@@ -214,7 +214,9 @@ enum gradcmp_status gcmp_local_refuse(const struct gcmp_local_parameter *paramet
                                       struct gradcmp_error *error) {
     const struct gcmp_shard *shard = parameter->shards;
     char shape[GCMP_DIMS_BYTES];
-    GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
-              "%s: shape %s on each of %u tensor-parallel ranks does not tell how it is split: %s",
-              shard->key, gcmp_dims_text(shape, shard->ndim, shard->shape), parameter->ranks, why);
+    GCMP_FAIL(
+        error, GRADCMP_ERROR_UNSUPPORTED,
+        "%s: shape %s on each of %u tensor-parallel ranks does not tell how it is split: %s; save "
+        "with --ckpt-format torch_dist --dist-ckpt-optim-fully-reshardable",
+        shard->key, gcmp_dims_text(shape, shard->ndim, shard->shape), parameter->ranks, why);
 }

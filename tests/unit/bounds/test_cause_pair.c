@@ -196,6 +196,16 @@ static void test_missing_reduction__one_norm_alone_may_lack_another_sum(void **s
     maker_end(&maker);
 }
 
+/* Rounding that is a little over the bound, in norms alone. */
+static void test_missing_reduction__not_for_small_errors(void **state) {
+    (void)state;
+    start();
+    spoil("layers.1.attention.norm", 1.0, 0.04);
+    spoil("layers.1.mlp.norm", 1.0, 0.05);
+    expect_kind(conclude(2, 1), "unexplained");
+    maker_end(&maker);
+}
+
 /* Layer 4 gets eight experts and a router. */
 static void start_experts(void) {
     start();
@@ -346,6 +356,7 @@ int main(void) {
         cmocka_unit_test(test_missing_reduction__not_without_ranks_or_with_others),
         cmocka_unit_test(test_missing_reduction__needs_neighbours_and_half_of_its_class),
         cmocka_unit_test(test_missing_reduction__one_norm_alone_may_lack_another_sum),
+        cmocka_unit_test(test_missing_reduction__not_for_small_errors),
         cmocka_unit_test(test_routing__some_experts_and_their_rows),
         cmocka_unit_test(test_routing__passes_where_it_is_allowed_and_explains_all),
         cmocka_unit_test(test_pair__clipping_hides_no_layer),
