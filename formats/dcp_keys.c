@@ -27,6 +27,11 @@ static const char *const clear_states[] = {"exp_avg",         "exp_avg_sq", "max
 /* Copies of the weights in the optimizer, whatever they are called. */
 static const char *const master_states[] = {"fp32_param", "param", "fp32", "master_param"};
 
+/* What trainers call the dict of a model's weights. */
+static const char *const models[] = {
+    "model", "state_dict", "module", "model_state_dict", "model_state", "net", "network",
+};
+
 /* Top-level names that hold no weights. */
 static const char *const other_roots[] = {
     "optimizer", "optim",        "param_groups",        "rng_state", "train_state", "dataloader",
@@ -52,6 +57,10 @@ static bool is_known_state(const char *text, size_t bytes) {
 
 bool gcmp_dcp_is_clear_state(const char *text, size_t bytes) {
     return find_word(clear_states, COUNT_OF(clear_states), text, bytes) != NULL;
+}
+
+bool gcmp_dcp_is_model(const char *word) {
+    return find_word(models, COUNT_OF(models), word, strlen(word)) != NULL;
 }
 
 /* How surely a word means a state. */
@@ -201,8 +210,8 @@ static bool parse_path(struct gcmp_arena *arena, const struct gcmp_node *path,
         }
         return ok;
     }
-    const struct gcmp_node *above = gcmp_node_item(path, count - 2);
-    if (is_text(above, "model") || is_text(above, "module")) {
+    const char *above = gcmp_node_text(gcmp_node_item(path, count - 2));
+    if (above != NULL && gcmp_dcp_is_model(above)) {
         out->kind = GCMP_DCP_MODEL;
         out->name = gcmp_arena_dup(arena, leaf);
         out->state = "param";

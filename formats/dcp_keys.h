@@ -28,6 +28,9 @@ enum gcmp_dcp_style {
 /* True for the word of a state that nobody calls a module or a parameter. */
 bool gcmp_dcp_is_clear_state(const char *text, size_t bytes);
 
+/* True for what trainers call the dict of a model's weights. */
+bool gcmp_dcp_is_model(const char *word);
+
 /* Take a key apart. `path` is the writer's own path to the value (planner_data: a tuple of text and
  * integers) or NULL; `style` decides where the key alone does not. New text goes into `arena`.
  * False without memory. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/catalogue.h"
+#include "formats/dcp_keys.h"
 #include "formats/plain_names.h"
 #include "formats/torch_save_set.h"
 
@@ -207,12 +208,6 @@ static bool is_among(const char *const *words, size_t count, const char *word) {
     return false;
 }
 
-static bool is_model_word(const char *word) {
-    static const char *const words[] = {"model",       "state_dict", "module", "model_state_dict",
-                                        "model_state", "net",        "network"};
-    return is_among(words, sizeof words / sizeof *words, word);
-}
-
 /* States that whole dicts of tensors are called after; NULL for other words. */
 static const char *state_of_word(const char *word) {
     static const char *const gradients[] = {"grad",      "grads",     "gradient",
@@ -233,7 +228,7 @@ static const char *state_of_word(const char *word) {
 static size_t count_models(const struct candidates *candidates) {
     size_t count = 0;
     for (size_t i = 0; i < candidates->count; i++) {
-        count += is_model_word(candidates->items[i].word);
+        count += gcmp_dcp_is_model(candidates->items[i].word);
     }
     return count;
 }
@@ -288,7 +283,7 @@ static enum gradcmp_status walk_candidates(struct gcmp_pt_place *place,
     for (size_t i = 0; i < candidates->count; i++) {
         const struct candidate *candidate = &candidates->items[i];
         bool is_top = candidate->path[0] == '\0';
-        bool is_model = models > 0 ? is_model_word(candidate->word) : others == 1 || !is_top;
+        bool is_model = models > 0 ? gcmp_dcp_is_model(candidate->word) : others == 1 || !is_top;
         size_t alike = models > 0 ? models : others;
         GCMP_TRY(walk_candidate(place, candidate, is_model, alike == 1));
     }

@@ -117,6 +117,11 @@ static void test_parse__path_of_the_writer(void **state) {
         {"app.model.layers.0.w", "(Vapp\nVmodel\nVlayers.0.w\nt.", T, GCMP_DCP_MODEL, "layers.0.w",
          "param"},
         /* one part: "model." is a part of the name */
+        {"state_dict.layers.0.w", "(Vstate_dict\nVlayers.0.w\nt.", T, GCMP_DCP_MODEL, "layers.0.w",
+         "param"},
+        {"optimizer_0.state.w.exp_avg", "(Voptimizer_0\nVstate\nVw\nVexp_avg\nt.", T,
+         GCMP_DCP_STATE, "w", "exp_avg"},
+        {"loader.w", "(Vloader\nVw\nt.", T, GCMP_DCP_OTHER, "loader.w", NULL},
         {"model.layers.0.w", "(Vmodel.layers.0.w\nt.", T, GCMP_DCP_MODEL, "model.layers.0.w",
          "param"},
         {"optim.state.layers.0.w.exp_avg", "(Voptim\nVstate\nVlayers.0.w\nVexp_avg\nt.", T,
