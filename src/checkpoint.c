@@ -189,8 +189,14 @@ static bool is_unread_layout(const struct gradcmp_catalogue *catalogue) {
             strcmp(catalogue->layout_name, "dp_reshardable") == 0);
 }
 
-/* Another state that tells of the gradients, where that of Adam is not there. */
+/* Another state that tells of the gradients, where that of Adam is not there; or how to save a
+ * checkpoint that has no tensors of its own. */
 static const char *way_out(const struct gradcmp_checkpoint *checkpoint, const char *state) {
+    if (checkpoint->state_count == 0 &&
+        strcmp(checkpoint->catalogue.format->name, "torch_dist") == 0) {
+        return "; tensors in objects are not compared: save with a planner that flattens "
+               "(flatten_state_dict=True)";
+    }
     if (strcmp(state, "exp_avg") != 0) {
         return "";
     }
