@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/catalogue.h"
-#include "base/dtype.h"
+#include "base/model_names.h"
 #include "formats/optimizer_ids.h"
 #include "formats/torch_save_set.h"
 
@@ -36,18 +36,6 @@ static bool is_in(const struct scope *scope, const struct gcmp_pt_tensor *tensor
 }
 
 /* --- weights that a number may mean --- */
-
-/* Buffers of normalization layers stand among the weights, and no optimizer has them. */
-static bool is_buffer(const char *name) {
-    static const char *const words[] = {"running_mean", "running_var", "num_batches_tracked"};
-    const char *dot = strrchr(name, '.'), *word = dot == NULL ? name : dot + 1;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (strcmp(words[i], word) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* Two names of the same elements are one parameter to an optimizer: tied weights. */
 static bool is_same_view(const struct gcmp_pt_tensor *a, const struct gcmp_pt_tensor *b) {
@@ -89,7 +77,7 @@ static enum gradcmp_status collect_weights(const struct naming *naming, const st
         const struct gcmp_pt_tensor *tensor = &naming->set->tensors[i];
         bool is_known = false;
         if (!is_in(scope, tensor) || tensor->kind != GCMP_PT_WEIGHT || !gcmp_pt_is_float(tensor) ||
-            is_buffer(tensor->name)) {
+            gcmp_name_is_norm_buffer(tensor->name)) {
             continue;
         }
         status = find_earlier(naming, tensor, &names, &records, &is_known);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/model_names.h"
 #include "formats/optimizer_ids.h"
 #include "number_names.h"
 
@@ -28,25 +29,13 @@ static bool is_of_state(const struct gradcmp_stored *stored, const char *state) 
            gcmp_dtype_is_float((enum gradcmp_dtype)stored->dtype);
 }
 
-/* Buffers of normalization layers are among the weights, and no optimizer has them. */
-static bool is_buffer(const char *name) {
-    static const char *const words[] = {"running_mean", "running_var", "num_batches_tracked"};
-    const char *dot = strrchr(name, '.'), *word = dot == NULL ? name : dot + 1;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (strcmp(words[i], word) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Take the names and shapes of one state of the named side. */
 static void take_weights(struct naming *naming, const char *state) {
     const struct gradcmp_catalogue *named = naming->named;
     naming->ids.weight_count = 0;
     for (size_t i = 0; i < named->stored_count; i++) {
         const struct gradcmp_stored *stored = &named->stored[i];
-        if (is_of_state(stored, state) && !is_buffer(stored->name)) {
+        if (is_of_state(stored, state) && !gcmp_name_is_norm_buffer(stored->name)) {
             bool is_flat = stored->model_shape != NULL;
             naming->weights[naming->ids.weight_count++] = (struct gcmp_ids_weight){
                 stored->name, is_flat ? stored->model_shape : stored->shape,

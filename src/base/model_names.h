@@ -20,4 +20,17 @@ static inline bool gcmp_name_is_buffer(const char *name) {
     return false;
 }
 
+/* True for what torch's batch norms keep beside their parameters (nn/modules/batchnorm.py); no
+ * optimizer has a state of it. */
+static inline bool gcmp_name_is_norm_buffer(const char *name) {
+    static const char *const words[] = {"running_mean", "running_var", "num_batches_tracked"};
+    const char *dot = strrchr(name, '.'), *word = dot == NULL ? name : dot + 1;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(words[i], word) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 #endif
