@@ -178,13 +178,15 @@ static const char *name_in_path(struct gcmp_arena *arena, const struct gcmp_node
 }
 
 /* True for a path [..., "state", <name or id>, <state>], and for ["optim", <name>, <state>]: an
- * optimizer's "state" alone. */
+ * optimizer's "state" alone. ["state", "model", <weight>] is none: the state of a trainer. */
 static bool is_state_path(const struct gcmp_node *path, size_t count) {
     int64_t id;
     const struct gcmp_node *name = count < 3 ? NULL : gcmp_node_item(path, count - 2);
     const struct gcmp_node *above = count < 3 ? NULL : gcmp_node_item(path, count - 3);
     const char *leaf = count < 3 ? NULL : gcmp_node_text(gcmp_node_item(path, count - 1));
-    if (leaf == NULL || (gcmp_node_text(name) == NULL && !gcmp_node_int(name, &id))) {
+    const char *text = gcmp_node_text(name);
+    if (leaf == NULL || (text == NULL && !gcmp_node_int(name, &id)) ||
+        (text != NULL && gcmp_dcp_is_model(text) && !is_known_state(leaf, strlen(leaf)))) {
         return false;
     }
     bool is_alone = count == 3 && (is_text(above, "optim") || is_text(above, "optimizer"));
