@@ -37,7 +37,7 @@ static const struct {
     [GCMP_CAUSE_CAST] = {"cast", "the values were rounded to a narrower type on the way"},
     [GCMP_CAUSE_PARTIAL_SUM] = {"partial_sum",
                                 "usually a sum over tensor or sequence parallel ranks that was "
-                                "left out"},
+                                "left out, or a mean over data parallel ones"},
     [GCMP_CAUSE_SIGN] = {"sign", "usually a sign lost in a hand-written backward pass"},
     [GCMP_CAUSE_SCALE] = {"scale",
                           "usually a reduction done twice or left out, or a mean in place of a sum "

@@ -40,12 +40,12 @@ bool gcmp_cause_one_shard(const struct gcmp_shard_set *set, uint64_t *writer, do
     return false;
 }
 
-double gcmp_cause_copy_sum(const struct gcmp_copy_sums *sums) {
-    double rest = sums->a2;
+double gcmp_cause_copy_sum(const struct gcmp_copy_sums *sums, double weight) {
+    double rest = sums->a2, square = weight * weight;
     for (size_t i = 0; i < sums->count; i++) {
-        rest += sums->inner[i * sums->count + i] - 2.0 * sums->with_a[i];
+        rest += square * sums->inner[i * sums->count + i] - 2.0 * weight * sums->with_a[i];
         for (size_t j = i + 1; j < sums->count; j++) {
-            rest += 2.0 * sums->inner[i * sums->count + j];
+            rest += 2.0 * square * sums->inner[i * sums->count + j];
         }
     }
     return sums->a2 > 0.0 ? sqrt(fmax(rest, 0.0) / sums->a2) : NAN;

@@ -25,8 +25,8 @@ struct gcmp_copy_sums {
     double a2;
 };
 
-/* sqrt(sum (sum_i c_i - a)^2 / A), from inner products: resolved to about 2^-26 of the largest. NaN
- * where a is zero. */
-double gcmp_cause_copy_sum(const struct gcmp_copy_sums *sums);
+/* sqrt(sum (w sum_i c_i - a)^2 / A), from inner products: resolved to about 2^-26 of the largest.
+ * The weight w is 1 for a sum, 1 / count for a mean. NaN where a is zero. */
+double gcmp_cause_copy_sum(const struct gcmp_copy_sums *sums, double weight);
 
 #endif

@@ -430,16 +430,20 @@ static enum gradcmp_status claim_copies(struct gcmp_search *search,
     double inner[GCMP_PLACES_COPIES * GCMP_PLACES_COPIES], with_a[GCMP_PLACES_COPIES];
     size_t kept = distinct_copies(search, inner, with_a);
     struct gcmp_copy_sums sums = {inner, with_a, kept, search->tallies[0].a2};
-    double residual = gcmp_cause_copy_sum(&sums);
+    double residual = gcmp_cause_copy_sum(&sums, 1.0);
+    bool is_mean = kept >= 2 && !gcmp_cause_holds(residual, report->bound, 1.0);
+    residual = is_mean ? gcmp_cause_copy_sum(&sums, 1.0 / (double)kept) : residual;
     bool usable = kept >= 2 && search->common == 1.0 && search->tallies[0].nonfinite_any == 0 &&
                   search->b->copy_count <= GCMP_PLACES_COPIES;
     if (!usable || !gcmp_cause_holds(residual, report->bound, 1.0)) {
         return GRADCMP_OK;
     }
     struct gradcmp_cause cause = {gcmp_cause_name(GCMP_CAUSE_PARTIAL_SUM), NAN, residual, NULL};
-    cause.text =
-        gcmp_arena_format(scene->comparison->report->arena,
-                          "the candidate's %zu copies differ and add up to the baseline", kept);
+    cause.text = gcmp_arena_format(
+        scene->comparison->report->arena,
+        is_mean ? "the candidate's %zu copies differ and their mean is the baseline"
+                : "the candidate's %zu copies differ and add up to the baseline",
+        kept);
     return gcmp_search_add_cause(search, scene, cause, error);
 }
 

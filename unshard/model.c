@@ -204,8 +204,24 @@ static bool is_replicated(const struct gradcmp_catalogue *catalogue,
            parameter->slab_count == parameter->copy_count;
 }
 
-/* Prove coverage. Copies within one tensor are pieces that overlap; over several tensors they are
- * two tensors for one parameter. */
+/* Whether copies are of ranks that wrote a file each: every slab tells its writer, and the first
+ * ones of two copies, one behind the other, tell different ones. */
+static bool is_of_ranks(const struct gradcmp_parameter *parameter) {
+    const struct gradcmp_slab *first = NULL;
+    for (size_t i = 0; i < parameter->slab_count; i++) {
+        const struct gradcmp_slab *slab = &parameter->slabs[i];
+        bool is_next = first != NULL && slab->copy != first->copy;
+        if (slab->coords == NULL ||
+            (is_next && memcmp(slab->coords, first->coords, sizeof *slab->coords) == 0)) {
+            return false;
+        }
+        first = first == NULL || is_next ? slab : first;
+    }
+    return true;
+}
+
+/* Prove coverage. Copies within one tensor are pieces that overlap, or of ranks; over several
+ * tensors they are two tensors for one parameter. */
 static enum gradcmp_status prove(struct work *work, const struct group *group,
                                  struct gradcmp_parameter *out, struct gradcmp_error *error) {
     if (!gcmp_product(out->shape, out->ndim, &out->elem_count)) {
@@ -217,7 +233,7 @@ static enum gradcmp_status prove(struct work *work, const struct group *group,
                   out->name, item_of(work, &group->entries[0])->stored->key,
                   item_of(work, &group->entries[group->count - 1])->stored->key);
     }
-    out->overlap = out->copy_count > 1 && !work->is_local;
+    out->overlap = out->copy_count > 1 && !work->is_local && !is_of_ranks(out);
     if (work->is_local) {
         out->replicated = is_replicated(work->catalogue, out);
     }

@@ -127,6 +127,30 @@ def muon(out, name, parts, bug=False):
                "%s/%s.pt" % (out, name))
 
 
+def stages(out):
+    """Two ranks of a pipeline: each saves its part of the model, and an optimizer that counts it."""
+    net = new_net()
+    nn.functional.cross_entropy(net(words()).flatten(0, 1), words().flatten()).backward()
+    os.makedirs(out + "/stages", exist_ok=True)
+    for rank, parts in enumerate((("embed.", "layers.0."), ("layers.1.", "output."))):
+        named = {n: p for n, p in net.named_parameters() if n.startswith(parts)}
+        optimizer = adam(named.values())
+        optimizer.step()
+        torch.save({"model": {n: p.detach().clone() for n, p in named.items()},
+                    "optimizer": optimizer.state_dict()}, "%s/stages/rank%d.pt" % (out, rank))
+
+
+def unreduced(out):
+    """Two data-parallel ranks whose gradients were never averaged; each saves its own."""
+    os.makedirs(out + "/unreduced", exist_ok=True)
+    for rank, part in enumerate(words().chunk(2)):
+        net = new_net()
+        optimizer = adam(net.parameters())
+        train(net, optimizer, part)
+        torch.save({"model": net.state_dict(), "optimizer": optimizer.state_dict()},
+                   "%s/unreduced/rank%d.pt" % (out, rank))
+
+
 def words():
     generator = torch.Generator().manual_seed(5)
     return torch.randint(0, WORDS, (4, 8), generator=generator)
@@ -206,6 +230,8 @@ def local(out):
     trainer(out, "trainer", 1)
     trainer(out, "trainer_two", 2)
     trainer(out, "trainer_bug", 2, bug=True)
+    stages(out)
+    unreduced(out)
 
 
 def ranks(rank, world, port, out, kind):

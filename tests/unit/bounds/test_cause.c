@@ -220,12 +220,17 @@ static void test_copy_sum__copies_that_add_up(void **state) {
     /* c0 + c1 = a with a = (3, 4), c0 = (1, 5), c1 = (2, -1) */
     const double inner[] = {26, -3, 0, 5}, with_a[] = {23, 2};
     struct gcmp_copy_sums sums = {inner, with_a, 2, 25};
-    assert_near(gcmp_cause_copy_sum(&sums), 0.0, 1e-7);
+    assert_near(gcmp_cause_copy_sum(&sums, 1.0), 0.0, 1e-7);
     const double other[] = {26, 0, 0, 5}; /* another angle between them */
     sums.inner = other;
-    assert_near(gcmp_cause_copy_sum(&sums), sqrt(6.0 / 25.0), 1e-12);
+    assert_near(gcmp_cause_copy_sum(&sums, 1.0), sqrt(6.0 / 25.0), 1e-12);
     sums.a2 = 0.0;
-    assert_true(isnan(gcmp_cause_copy_sum(&sums)));
+    assert_true(isnan(gcmp_cause_copy_sum(&sums, 1.0)));
+    /* (c0 + c1) / 2 = a with a = (3, 4), c0 = (1, 5), c1 = (5, 3) */
+    const double apart[] = {26, 20, 0, 34}, with_mean[] = {23, 27};
+    sums = (struct gcmp_copy_sums){apart, with_mean, 2, 25};
+    assert_near(gcmp_cause_copy_sum(&sums, 0.5), 0.0, 1e-7);
+    assert_near(gcmp_cause_copy_sum(&sums, 1.0), 1.0, 1e-7);
 }
 
 int main(void) {

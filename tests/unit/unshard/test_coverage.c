@@ -159,6 +159,34 @@ static void test_coverage__rows_and_columns_are_copies(void **state) {
     assert_copies(hand, 2);
 }
 
+/* Two copies of two rows, of ranks `first` to `fourth` (-1: the file does not tell): pieces that
+ * overlap are damage where they differ, replicas that ranks wrote are not. */
+static void check_overlap(struct hand *hand, const int32_t ranks[4], uint8_t overlap) {
+    struct gradcmp_coords coords[4];
+    ADD(hand, 2, 4, {0, 1, 0, 4}, {1, 1, 0, 4}, {0, 1, 0, 4}, {1, 1, 0, 4});
+    for (size_t i = 0; i < 4; i++) {
+        coords[i] = (struct gradcmp_coords){-1, -1, -1, ranks[i], -1, -1};
+        hand->catalogue.stored[0].pieces[i].coords = ranks[i] < 0 ? NULL : &coords[i];
+    }
+    struct gradcmp_model model = hand_unshard(hand, "exp_avg");
+    const struct gradcmp_parameter *w = hand_find(&model, "w");
+    assert_int_equal(w->copy_count, 2);
+    assert_int_equal(w->overlap, overlap);
+    gcmp_model_free(&model);
+}
+
+static void test_coverage__ranks_copies_are_replicas(void **state) {
+    check_overlap(*state, (const int32_t[]){0, 1, 2, 3}, 0);
+}
+
+static void test_coverage__copies_of_one_rank_overlap(void **state) {
+    check_overlap(*state, (const int32_t[]){0, 1, 0, 1}, 1);
+}
+
+static void test_coverage__copies_of_unknown_ranks_overlap(void **state) {
+    check_overlap(*state, (const int32_t[]){0, 1, 2, -1}, 1);
+}
+
 static void test_coverage__a_pinwheel_is_covered(void **state) {
     struct hand *hand = *state;
     ADD(hand, 3, 3, {0, 1, 0, 2}, {0, 2, 2, 1}, {2, 1, 1, 2}, {1, 2, 0, 1}, {1, 1, 1, 1});
@@ -441,6 +469,9 @@ int main(void) {
         TEST(test_coverage__parts_may_be_copied_in_different_ways),
         TEST(test_coverage__rows_cut_differently_are_copies),
         TEST(test_coverage__rows_and_columns_are_copies),
+        TEST(test_coverage__ranks_copies_are_replicas),
+        TEST(test_coverage__copies_of_one_rank_overlap),
+        TEST(test_coverage__copies_of_unknown_ranks_overlap),
         TEST(test_coverage__a_pinwheel_is_covered),
         TEST(test_coverage__a_pinwheels_hole_is_named),
         TEST(test_coverage__two_pinwheels_are_two_copies),
