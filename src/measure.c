@@ -381,6 +381,30 @@ static enum gradcmp_status fail_tied(struct gcmp_comparison *comparison,
                           (unsigned long long)job->tallies[0].elems, parameter->name);
 }
 
+/* Copies that are none fail the pair: pieces that overlap, and what ranks of the baseline hold
+ * under one name, where it may be shards as well, so that nothing is there to compare with. */
+static void fail_copies(const struct gcmp_comparison *comparison, struct gradcmp_pair_report *pair,
+                        const struct gradcmp_parameter_report *parameter,
+                        const struct gcmp_job *job) {
+    const struct gradcmp_tally *tally = &job->tallies[0];
+    struct gradcmp_error error = {0};
+    const char *path = job->a.owner == 0 ? comparison->baseline.checkpoint->path : pair->path;
+    unsigned long long differing = tally->elems - tally->equal_bits, elems = tally->elems;
+    if (job->a.parameter->overlap) {
+        gcmp_error_set(&error, GRADCMP_ERROR_CORRUPT, path, GRADCMP_NO_OFFSET,
+                       "%s: chunks of one tensor overlap and hold different values (%llu of %llu "
+                       "elements)",
+                       parameter->name, differing, elems);
+    } else {
+        gcmp_error_set(&error, GRADCMP_ERROR_UNSUPPORTED, path, GRADCMP_NO_OFFSET,
+                       "%s: files of ranks hold different values under this name (%llu of %llu "
+                       "elements), and do not tell whether they are shards; save with "
+                       "torch.distributed.checkpoint, or with DTensors",
+                       parameter->name, differing, elems);
+    }
+    gcmp_pair_fail(pair, &error);
+}
+
 static enum gradcmp_status visit_copies(struct gcmp_comparison *comparison,
                                         struct gradcmp_pair_report *pair,
                                         struct gradcmp_parameter_report *parameter,
@@ -396,14 +420,8 @@ static enum gradcmp_status visit_copies(struct gcmp_comparison *comparison,
                  : tally->b2 > 0.0 ? (double)INFINITY
                                    : 0.0;
     bool beyond = rel > gcmp_bound_at(&pair->bound, parameter->layer) || tally->nonfinite_any > 0;
-    if (job->a.parameter->overlap) {
-        struct gradcmp_error damage = {0};
-        gcmp_error_set(&damage, GRADCMP_ERROR_CORRUPT, pair->path, GRADCMP_NO_OFFSET,
-                       "%s: chunks of one tensor overlap and hold different values (%llu of %llu "
-                       "elements)",
-                       parameter->name, (unsigned long long)(tally->elems - tally->equal_bits),
-                       (unsigned long long)tally->elems);
-        gcmp_pair_fail(pair, &damage);
+    if (job->a.parameter->overlap || (job->a.parameter->of_ranks && beyond && job->a.owner == 0)) {
+        fail_copies(comparison, pair, parameter, job);
         return GRADCMP_OK;
     }
     parameter->copies_conflict = parameter->copies_conflict || beyond;

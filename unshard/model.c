@@ -233,7 +233,10 @@ static enum gradcmp_status prove(struct work *work, const struct group *group,
                   out->name, item_of(work, &group->entries[0])->stored->key,
                   item_of(work, &group->entries[group->count - 1])->stored->key);
     }
-    out->overlap = out->copy_count > 1 && !work->is_local && !is_of_ranks(out);
+    if (out->copy_count > 1 && !work->is_local) {
+        out->of_ranks = is_of_ranks(out);
+        out->overlap = !out->of_ranks;
+    }
     if (work->is_local) {
         out->replicated = is_replicated(work->catalogue, out);
     }

@@ -44,6 +44,8 @@ struct gradcmp_parameter {
     uint8_t replicated; /* nonzero: copies exist on ranks by design (norms, router) */
     uint8_t overlap;    /* nonzero: the copies are pieces of one tensor that overlap; they must hold
                            the same bits, or the file is damaged */
+    uint8_t of_ranks;   /* nonzero: the copies are of files of ranks, which do not tell whether they
+                           are copies or shards that all have one name */
     const struct gradcmp_former *former; /* NULL: the values are those that are stored */
     const struct gradcmp_adam *adam;     /* as of its stored tensors */
 };

@@ -5,6 +5,6 @@ gradcmp apart stages | tail -n 1
 gradcmp stages apart | tail -n 1
 gradcmp apart unreduced | sed -n '/^Causes/,/^Notes/p'
 gradcmp apart unreduced | tail -n 1
-gradcmp unreduced apart | tail -n 1
+try unreduced apart
 gradcmp ls stages | sed -n '/^Tensors/,$p' | grep 'exp_avg .*layers.1'
 gradcmp check unreduced | tail -n 4

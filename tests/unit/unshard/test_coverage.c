@@ -172,6 +172,7 @@ static void check_overlap(struct hand *hand, const int32_t ranks[4], uint8_t ove
     const struct gradcmp_parameter *w = hand_find(&model, "w");
     assert_int_equal(w->copy_count, 2);
     assert_int_equal(w->overlap, overlap);
+    assert_int_equal(w->of_ranks, !overlap);
     gcmp_model_free(&model);
 }
 
