@@ -173,16 +173,18 @@ static enum gradcmp_status check_order(struct parting *parting, unsigned long lo
         }
         enum gcmp_map_result result = gcmp_map_add(names, name, strlen(name), i, NULL);
         bool is_new = result == GCMP_MAP_ADDED;
-        if (is_new && find_number(name, &begin, &number)) {
+        bool is_listed = is_new && find_number(name, &begin, &number);
+        if (is_listed) {
             result = gcmp_map_add(lists, name, begin, count, &list);
-            if (result == GCMP_MAP_PRESENT) {
-                set->is_interleaved = list != current || number < last[list];
-            }
-            count += result == GCMP_MAP_ADDED;
-            last[list] = number;
         }
         if (result == GCMP_MAP_NO_MEMORY) {
             GCMP_FAIL_MEMORY(parting->error);
+        }
+        if (is_listed) {
+            set->is_interleaved =
+                result == GCMP_MAP_PRESENT && (list != current || number < last[list]);
+            count += result == GCMP_MAP_ADDED;
+            last[list] = number;
         }
         current = is_new ? list : current;
     }

@@ -56,6 +56,7 @@ static const struct target {
     {"torch_save/apart", "optimizer.bin", ARCHIVE},
     {"torch_save/fsdp1_sharded", "optimizer_0_rank1.bin", ARCHIVE},
     {"torch_save/fsdp2", "model_world_size_3_rank_0.pt", ARCHIVE},
+    {"torch_save/stages", "rank1.pt", ARCHIVE},
     {"torch_save/tensor_parallel", "model_world_size_4_rank_0.pt", ARCHIVE},
     {"wgrads/pp2vp2", "wgrads/iter_0000001/mp_rank_00_000.pth", ARCHIVE},
     {"zarr/zarr2_gzip", "optimizer.state.exp_avg.norm.weight/.zarray", JSON},

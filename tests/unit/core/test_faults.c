@@ -203,6 +203,7 @@ static const struct sample samples[] = {
     {"torch_save/groups.pt", NULL, 0},
     {"torch_save/groups_stream.pt", NULL, 0},
     {"torch_save/replicas", NULL, 0},
+    {"torch_save/stages", NULL, 0},
     {"torch_save/tensor_parallel", NULL, 0},
     {"torch_save/tied.pt", NULL, 0},
     {"torch_save/zoo.pt", NULL, 0},
