@@ -344,7 +344,7 @@ static size_t count_listed(const struct gcmp_pt_set *set, uint32_t optimizer,
         const char *known = set->entries[index].name;
         const char *name =
             i < gcmp_node_count(names) ? gcmp_node_text(gcmp_node_item(names, i)) : NULL;
-        if ((known == NULL) != (name == NULL) || (known != NULL && strcmp(known, name) != 0)) {
+        if (known == NULL || name == NULL ? known != name : strcmp(known, name) != 0) {
             return SIZE_MAX;
         }
     }
