@@ -28,17 +28,22 @@ static void read_iteration(struct gradcmp_catalogue *catalogue, const struct gcm
     }
 }
 
+/* *optimizers counts those of the rank's files. */
 static enum gradcmp_status walk_file(struct gcmp_pt_set *set, const struct gcmp_pt_file *file,
-                                     struct gcmp_arena *scratch, struct gradcmp_error *error) {
+                                     uint32_t *optimizers, struct gcmp_arena *scratch,
+                                     struct gradcmp_error *error) {
     struct gcmp_torch_file torch;
     GCMP_TRY(gcmp_torch_open_any(set->catalogue->dir, file->name, scratch, &torch, error));
     struct gcmp_pt_place place = {.set = set,
                                   .torch = &torch,
                                   .rank = file->rank,
+                                  .optimizer = *optimizers,
                                   .visits_left = torch.pickle->length_bytes + 64,
                                   .error = error};
     read_iteration(set->catalogue, torch.root);
-    return gcmp_pt_walk(&place);
+    enum gradcmp_status status = gcmp_pt_walk(&place);
+    *optimizers = place.optimizer;
+    return status;
 }
 
 /* Weights in a safetensors file beside the optimizer: their order there is not the model's. */
@@ -69,11 +74,16 @@ static enum gradcmp_status walk_weights(struct gcmp_pt_set *set, const struct gc
 static enum gradcmp_status walk_files(struct gcmp_pt_set *set, const struct gcmp_pt_files *files,
                                       struct gradcmp_error *error) {
     uint64_t ranks = 0;
+    uint32_t optimizers = 0;
     for (size_t i = 0; i < files->count; i++) {
         const struct gcmp_pt_file *file = &files->items[i];
+        if (i == 0 || file->rank != file[-1].rank) {
+            optimizers = set->rank_groups = 0;
+        }
         struct gcmp_arena scratch = GCMP_ARENA_INIT;
-        enum gradcmp_status status = file->is_weights ? walk_weights(set, file, error)
-                                                      : walk_file(set, file, &scratch, error);
+        enum gradcmp_status status = file->is_weights
+                                         ? walk_weights(set, file, error)
+                                         : walk_file(set, file, &optimizers, &scratch, error);
         gcmp_arena_free(&scratch);
         GCMP_TRY(status);
         ranks =

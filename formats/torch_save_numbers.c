@@ -21,8 +21,9 @@ struct naming {
     struct gcmp_ids_entry *entries;  /* room for all entries, as have the next two */
     size_t *positions;               /* in the set, of `entries` */
     size_t *places;                  /* in `entries`, of the set's */
-    bool *is_taken; /* of each optimizer: its entries are among `entries`, or were */
-    bool has_own;   /* some rank counts its own */
+    bool *is_taken;          /* of each optimizer: its entries are among `entries`, or were */
+    struct gcmp_map names;   /* that entries have */
+    bool has_own, has_names; /* some rank counts its own; some entries have names */
     struct gradcmp_error *error;
 };
 
@@ -76,8 +77,10 @@ static enum gradcmp_status collect_weights(const struct naming *naming, const st
     for (size_t i = scope->first; i < scope->end && status == GRADCMP_OK; i++) {
         const struct gcmp_pt_tensor *tensor = &naming->set->tensors[i];
         bool is_known = false;
+        size_t entry;
         if (!is_in(scope, tensor) || tensor->kind != GCMP_PT_WEIGHT || !gcmp_pt_is_float(tensor) ||
-            gcmp_name_is_norm_buffer(tensor->name)) {
+            gcmp_name_is_norm_buffer(tensor->name) ||
+            gcmp_map_find(&naming->names, tensor->name, strlen(tensor->name), &entry)) {
             continue;
         }
         status = find_earlier(naming, tensor, &names, &records, &is_known);
@@ -93,11 +96,14 @@ static enum gradcmp_status collect_weights(const struct naming *naming, const st
 
 /* --- numbers --- */
 
-/* Add an optimizer's entries to those of a scope; groups count from 0. */
+/* Add an optimizer's entries that have no name to those of a scope; groups count from 0. */
 static void take_optimizer(const struct naming *naming, size_t number, size_t *count) {
     const struct gcmp_pt_set *set = naming->set;
     const struct gcmp_pt_optimizer *optimizer = &set->optimizers[number];
     for (size_t i = optimizer->first; i < optimizer->first + optimizer->count; i++) {
+        if (set->entries[i].name != NULL) {
+            continue;
+        }
         bool is_first = *count == 0;
         uint32_t group = is_first ? 0 : naming->entries[*count - 1].group;
         group +=
@@ -134,7 +140,8 @@ static void collect_shapes(const struct naming *naming, const struct scope *scop
     for (size_t i = scope->first; i < scope->end; i++) {
         const struct gcmp_pt_tensor *tensor = &naming->set->tensors[i];
         if (is_in(scope, tensor) && tensor->kind == GCMP_PT_STATE && tensor->entry != SIZE_MAX &&
-            gcmp_pt_is_float(tensor) && gcmp_pt_is_shaped(tensor->state)) {
+            naming->set->entries[tensor->entry].name == NULL && gcmp_pt_is_float(tensor) &&
+            gcmp_pt_is_shaped(tensor->state)) {
             struct gcmp_ids_entry *entry = &naming->entries[naming->places[tensor->entry]];
             entry->shape = tensor->shape;
             entry->ndim = tensor->ndim;
@@ -185,7 +192,7 @@ static enum gradcmp_status keep_unsolved(const struct naming *naming, const stru
     if (why->code == GRADCMP_ERROR_UNSUPPORTED && !is_of_ranks(naming->set)) {
         GCMP_TRY(gcmp_ids_fit(ids, &fit, naming->error));
     }
-    if (fit) {
+    if (fit && !naming->has_names) {
         return keep_numbers(naming, why->message);
     }
     const char *path = naming->has_own && scope->first < scope->end
@@ -194,24 +201,57 @@ static enum gradcmp_status keep_unsolved(const struct naming *naming, const stru
     return gcmp_error_set(naming->error, why->code, path, GRADCMP_NO_OFFSET, "%s", why->message);
 }
 
+/* The weights of rank 0 and of no rank, where these are as many as the numbers or more; else those
+ * of all ranks, among which one optimizer's parameters are dealt. */
+static enum gradcmp_status collect_shared(const struct naming *naming, struct gcmp_ids *ids) {
+    const struct gcmp_pt_set *set = naming->set;
+    struct scope first = {0, 0, -1};
+    while (first.end < set->tensor_count && set->tensors[first.end].rank <= 0) {
+        first.end++;
+    }
+    GCMP_TRY(collect_weights(naming, &first, &ids->weight_count));
+    if (ids->weight_count >= ids->entry_count && !set->is_dealt) {
+        return GRADCMP_OK;
+    }
+    ids->is_ordered = ids->is_ordered && !set->is_interleaved;
+    return collect_weights(naming, &(struct scope){0, set->tensor_count, -1}, &ids->weight_count);
+}
+
+/* Where ranks have states of other numbers and no weights tell whose these are, numbers count all
+ * weights, or nobody knows what they count. */
+static enum gradcmp_status check_dealt(const struct naming *naming, const struct gcmp_ids *ids) {
+    if (!naming->set->is_dealt || ids->weight_count == ids->entry_count) {
+        return GRADCMP_OK;
+    }
+    GCMP_FAIL_AT(naming->error, GRADCMP_ERROR_UNSUPPORTED,
+                 gcmp_dir_path(naming->set->catalogue->dir), GRADCMP_NO_OFFSET,
+                 "torch: %zu numbers of ranks' optimizers may count each rank's own parameters, or "
+                 "some of all %zu weights; save with names "
+                 "(torch.distributed.checkpoint.state_dict, or an optimizer made from "
+                 "named_parameters())",
+                 ids->entry_count, ids->weight_count);
+}
+
 static enum gradcmp_status solve(const struct naming *naming, const struct scope *scope) {
     struct gcmp_pt_set *set = naming->set;
     struct gcmp_ids ids = {.weights = naming->weights,
                            .entries = naming->entries,
                            .entry_count = collect_entries(naming, scope),
-                           .is_ordered =
-                               set->is_ordered && (naming->has_own || !set->is_interleaved)};
+                           .is_ordered = set->is_ordered};
+    bool is_shared = scope->rank < 0;
     if (ids.entry_count == 0) {
         return GRADCMP_OK;
     }
-    GCMP_TRY(collect_weights(naming, scope, &ids.weight_count));
-    if (ids.weight_count == 0 && !naming->has_own) {
+    GCMP_TRY(is_shared ? collect_shared(naming, &ids)
+                       : collect_weights(naming, scope, &ids.weight_count));
+    if (ids.weight_count == 0 && !naming->has_own && !naming->has_names) {
         char reason[128];
         snprintf(reason, sizeof reason,
                  "the optimizer numbers its %zu parameters, and no weights are there to name them",
                  ids.entry_count);
         return keep_numbers(naming, reason);
     }
+    GCMP_TRY(is_shared ? check_dealt(naming, &ids) : GRADCMP_OK);
     collect_shapes(naming, scope);
     struct gradcmp_error why = {0};
     if (gcmp_ids_solve(&ids, &why) != GRADCMP_OK) {
@@ -251,21 +291,41 @@ static bool is_all_named(const struct gcmp_pt_set *set) {
     return true;
 }
 
+/* Names that entries have from the start are those of no other. */
+static enum gradcmp_status note_names(struct naming *naming) {
+    const struct gcmp_pt_set *set = naming->set;
+    for (size_t i = 0; i < set->entry_count; i++) {
+        const char *name = set->entries[i].name;
+        if (name != NULL &&
+            gcmp_map_add(&naming->names, name, strlen(name), i, NULL) == GCMP_MAP_NO_MEMORY) {
+            GCMP_FAIL_MEMORY(naming->error);
+        }
+        naming->has_names = naming->has_names || name != NULL;
+    }
+    for (size_t i = 0; i < set->tensor_count; i++) {
+        naming->has_own = naming->has_own || set->tensors[i].is_own;
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status name_entries(struct gcmp_pt_set *set, struct gradcmp_error *error) {
-    struct naming naming = {.set = set, .error = error};
+    struct naming naming = {.set = set, .names = GCMP_MAP_INIT, .error = error};
+    enum gradcmp_status status;
     naming.weights = calloc(set->tensor_count + 1, sizeof *naming.weights);
     naming.entries = calloc(set->entry_count + 1, sizeof *naming.entries);
     naming.positions = calloc(set->entry_count + 1, sizeof *naming.positions);
     naming.places = calloc(set->entry_count + 1, sizeof *naming.places);
     naming.is_taken = calloc(set->optimizer_count + 1, sizeof *naming.is_taken);
-    for (size_t i = 0; i < set->tensor_count; i++) {
-        naming.has_own = naming.has_own || set->tensors[i].is_own;
+    if (naming.weights == NULL || naming.entries == NULL || naming.positions == NULL ||
+        naming.places == NULL || naming.is_taken == NULL) {
+        status =
+            gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory");
+        goto out;
     }
-    bool has_memory = naming.weights != NULL && naming.entries != NULL &&
-                      naming.positions != NULL && naming.places != NULL && naming.is_taken != NULL;
-    enum gradcmp_status status = has_memory ? solve_scopes(&naming)
-                                            : gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL,
-                                                             GRADCMP_NO_OFFSET, "out of memory");
+    GCMP_TRY_OUT(note_names(&naming));
+    GCMP_TRY_OUT(solve_scopes(&naming));
+out:
+    gcmp_map_free(&naming.names);
     free(naming.weights);
     free(naming.entries);
     free(naming.positions);

@@ -315,6 +315,8 @@ static enum gradcmp_status walk_groups(struct walk *walk, const struct gcmp_node
         if (gcmp_node_number(gcmp_node_get(group, "step"), &step)) {
             note_step(set, step);
         }
+        set->has_groups = set->has_groups || set->rank_groups > 0;
+        set->rank_groups++;
         if (!walk->is_known) {
             set->group_count++;
         }
@@ -324,45 +326,44 @@ static enum gradcmp_status walk_groups(struct walk *walk, const struct gcmp_node
 
 /* --- optimizers that ranks have in common --- */
 
-/* How many numbers of a group an optimizer has, under the names that the group gives; SIZE_MAX
- * where it lacks one. Parameters that are named need no number. */
-static size_t count_listed(const struct gcmp_pt_set *set, uint32_t optimizer,
-                           const struct gcmp_node *group) {
+/* Whether a group lists what entries of a group are, in their order; *at is the next entry.
+ * Parameters that are named are none. */
+static bool is_group_listed(const struct gcmp_pt_set *set, size_t end,
+                            const struct gcmp_node *group, size_t *at) {
     const struct gcmp_node *params = gcmp_node_get(group, "params");
     const struct gcmp_node *names = gcmp_node_get(group, "param_names");
-    size_t count = gcmp_node_count(params), index;
+    size_t count = gcmp_node_count(params);
     if (count == 0 || gcmp_node_text(gcmp_node_item(params, 0)) != NULL) {
-        return 0;
+        return true;
     }
-    for (size_t i = 0; i < count; i++) {
-        struct entry_key key = {0, optimizer};
-        if (i == set->optimizers[optimizer].count ||
-            !gcmp_node_int(gcmp_node_item(params, i), &key.id) ||
-            !gcmp_map_find(&set->entry_index, &key, sizeof key, &index)) {
-            return SIZE_MAX;
-        }
-        const char *known = set->entries[index].name;
-        const char *name =
-            i < gcmp_node_count(names) ? gcmp_node_text(gcmp_node_item(names, i)) : NULL;
-        if (known == NULL || name == NULL ? known != name : strcmp(known, name) != 0) {
-            return SIZE_MAX;
-        }
-    }
-    return count;
-}
-
-/* Whether groups list the parameters of an optimizer, and no others. */
-static bool is_listed(const struct gcmp_pt_set *set, uint32_t optimizer,
-                      const struct gcmp_node *groups) {
-    size_t total = set->optimizers[optimizer].count, found = 0;
-    for (size_t i = 0; i < gcmp_node_count(groups); i++) {
-        size_t count = count_listed(set, optimizer, gcmp_node_item(groups, i));
-        if (count > total - found) {
+    for (size_t i = 0; i < count; i++, (*at)++) {
+        const struct gcmp_pt_entry *entry = &set->entries[*at];
+        int64_t id;
+        if (*at == end || !gcmp_node_int(gcmp_node_item(params, i), &id) || id != entry->id ||
+            entry->group != set->entries[*at - i].group) {
             return false;
         }
-        found += count;
+        const char *name =
+            i < gcmp_node_count(names) ? gcmp_node_text(gcmp_node_item(names, i)) : NULL;
+        if (name == NULL || entry->name == NULL ? name != entry->name
+                                                : strcmp(name, entry->name) != 0) {
+            return false;
+        }
     }
-    return found == total;
+    return *at == end || set->entries[*at].group != set->entries[*at - 1].group;
+}
+
+/* Whether groups list the parameters of an optimizer as it does. */
+static bool is_listed(const struct gcmp_pt_set *set, uint32_t number,
+                      const struct gcmp_node *groups) {
+    const struct gcmp_pt_optimizer *optimizer = &set->optimizers[number];
+    size_t at = optimizer->first, end = optimizer->first + optimizer->count;
+    for (size_t i = 0; i < gcmp_node_count(groups); i++) {
+        if (!is_group_listed(set, end, gcmp_node_item(groups, i), &at)) {
+            return false;
+        }
+    }
+    return at == end;
 }
 
 /* The optimizer's number: files of further ranks hold the same ones, in the same order, or list
@@ -370,9 +371,9 @@ static bool is_listed(const struct gcmp_pt_set *set, uint32_t optimizer,
 static enum gradcmp_status number_optimizer(struct walk *walk, const struct gcmp_node *groups) {
     struct gcmp_pt_set *set = walk->place->set;
     size_t position = walk->place->optimizer++;
-    bool is_met = walk->place->rank > 0 && position < set->shared_count;
-    walk->is_known = is_met && is_listed(set, set->shared[position], groups);
-    walk->is_own = is_met && !walk->is_known;
+    walk->is_known = walk->place->rank > 0 && position < set->shared_count &&
+                     is_listed(set, set->shared[position], groups);
+    walk->is_own = walk->place->rank > 0 && !walk->is_known;
     if (walk->is_known) {
         walk->optimizer = set->shared[position];
         return GRADCMP_OK;

@@ -53,13 +53,16 @@ struct gcmp_pt_set {
     struct gcmp_map entry_index; /* {optimizer, id} -> index into entries */
     struct gcmp_pt_optimizer *optimizers;
     size_t optimizer_count, optimizer_capacity;
-    uint32_t *shared; /* optimizers that ranks have in common, in the order of a rank's files */
+    uint32_t *shared; /* optimizers of files of rank 0 and of no rank, in their order */
     size_t shared_count, shared_capacity;
     uint32_t group_count;
-    bool is_ordered;     /* the weights of a file stand in the order of the model */
-    bool is_interleaved; /* but those of several ranks do not, one rank after another */
-    uint64_t mesh_ranks; /* most ranks that a mesh of a sharded tensor has; 0: none is sharded */
-    int64_t step;        /* of the optimizer; -1: not known, -2: parameters disagree */
+    uint32_t rank_groups; /* of the rank whose files are walked */
+    bool has_groups;      /* some rank's files have several */
+    bool is_ordered;      /* the weights of a file stand in the order of the model */
+    bool is_interleaved;  /* but those of several ranks do not, one rank after another */
+    bool is_dealt;        /* ranks that hold no weights, or fewer than they number, have states */
+    uint64_t mesh_ranks;  /* most ranks that a mesh of a sharded tensor has; 0: none is sharded */
+    int64_t step;         /* of the optimizer; -1: not known, -2: parameters disagree */
 };
 
 /* Where a walk stands in a file. */
@@ -120,8 +123,9 @@ bool gcmp_pt_is_float(const struct gcmp_pt_tensor *tensor);
 bool gcmp_pt_same_shape(const struct gcmp_pt_tensor *a, const struct gcmp_pt_tensor *b);
 
 /* Find the ranks that hold other parameters than rank 0, as stages of a pipeline do: what they
- * number is their own, and the order of all weights is known only where it shows in their names.
- * Errors: UNSUPPORTED where a rank lists other numbers and no other weights; MEMORY. */
+ * number is their own. The order of all weights is known only where names show that one rank
+ * carries on the list of layers where the one before ends. Errors: UNSUPPORTED where nothing tells
+ * what a rank's numbers count; MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_part_stages(struct gcmp_pt_set *set,
                                                          struct gradcmp_error *error);
 

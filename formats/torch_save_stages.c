@@ -14,11 +14,15 @@ struct run {
 
 struct parting {
     struct gcmp_pt_set *set;
-    struct gcmp_map names; /* of the weights of files of rank 0 and of no rank */
-    bool *is_counted;      /* of each entry: those files have a state of it */
-    size_t *copies;        /* of each optimizer: that made of it for a run ... */
-    size_t *copied_at;     /* ... that ends here; 0: none was */
-    bool has_stages;
+    struct gcmp_map names;  /* of the weights of files of rank 0 and of no rank */
+    struct gcmp_map others; /* of those of the further rank that is looked at */
+    size_t name_count;
+    bool *is_counted;     /* of each entry: the files of rank 0 and of no rank have a state of it */
+    size_t counted_count; /* of these */
+    size_t *seen_at;      /* of each entry: 1 + the run that has a state of it, the last so far */
+    size_t *copies;       /* of each optimizer: that made of it for a run ... */
+    size_t *copied_at;    /* ... that ends here; 0: none was */
+    bool has_stages;      /* some rank has weights that rank 0 has not */
     struct gradcmp_error *error;
 };
 
@@ -40,42 +44,78 @@ static bool is_numbered(const struct gcmp_pt_tensor *tensor) {
 static enum gradcmp_status note_first(struct parting *parting, const struct run *run) {
     for (size_t i = run->first; i < run->end; i++) {
         const struct gcmp_pt_tensor *tensor = &parting->set->tensors[i];
-        if (tensor->kind == GCMP_PT_WEIGHT &&
-            gcmp_map_add(&parting->names, tensor->name, strlen(tensor->name), i, NULL) ==
-                GCMP_MAP_NO_MEMORY) {
-            GCMP_FAIL_MEMORY(parting->error);
+        if (tensor->kind == GCMP_PT_WEIGHT) {
+            enum gcmp_map_result result =
+                gcmp_map_add(&parting->names, tensor->name, strlen(tensor->name), i, NULL);
+            if (result == GCMP_MAP_NO_MEMORY) {
+                GCMP_FAIL_MEMORY(parting->error);
+            }
+            parting->name_count += result == GCMP_MAP_ADDED;
         }
-        if (is_numbered(tensor)) {
+        if (is_numbered(tensor) && !parting->is_counted[tensor->entry]) {
             parting->is_counted[tensor->entry] = true;
+            parting->counted_count++;
         }
     }
     return GRADCMP_OK;
 }
 
-/* What a further rank has of its own. */
+/* What a further rank has. */
 struct findings {
-    bool has_weights; /* under names that rank 0 does not have */
-    bool has_states;  /* of numbers of which rank 0 has states too */
-    bool has_list;    /* of other numbers, or other names for them */
+    size_t weights;   /* names of weights */
+    size_t others;    /* those of them that rank 0 does not have */
+    size_t numbers;   /* parameters of the numbered optimizers of which it has states */
+    size_t states;    /* of them, those with a state */
+    bool has_more;    /* states of numbers of which rank 0 has none */
+    bool has_list;    /* numbers that rank 0 does not list in the same way */
     bool has_unnamed; /* ... and some have no name */
 };
 
-static struct findings look_at(const struct parting *parting, const struct run *run) {
-    struct findings found = {false, false, false, false};
+static enum gradcmp_status look_at_weight(struct parting *parting, const char *name,
+                                          struct findings *found) {
+    size_t index;
+    enum gcmp_map_result result = gcmp_map_add(&parting->others, name, strlen(name), 0, NULL);
+    if (result == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(parting->error);
+    }
+    if (result == GCMP_MAP_ADDED) {
+        found->weights++;
+        found->others += !gcmp_map_find(&parting->names, name, strlen(name), &index);
+    }
+    return GRADCMP_OK;
+}
+
+static void look_at_state(const struct parting *parting, const struct run *run, size_t entry,
+                          struct findings *found) {
+    const struct gcmp_pt_set *set = parting->set;
+    const struct gcmp_pt_optimizer *optimizer = &set->optimizers[set->entries[entry].optimizer];
+    bool is_own = set->entries[entry].rank >= 0, is_new = true;
+    if (parting->seen_at[entry] == run->end) {
+        return;
+    }
+    for (size_t i = optimizer->first; i < optimizer->first + optimizer->count && is_new; i++) {
+        is_new = parting->seen_at[i] != run->end;
+    }
+    parting->seen_at[entry] = run->end;
+    found->numbers += is_new ? optimizer->count : 0;
+    found->states++;
+    found->has_more = found->has_more || (!is_own && !parting->is_counted[entry]);
+    found->has_list = found->has_list || is_own;
+    found->has_unnamed = found->has_unnamed || (is_own && set->entries[entry].name == NULL);
+}
+
+static enum gradcmp_status look_at(struct parting *parting, const struct run *run,
+                                   struct findings *found) {
+    *found = (struct findings){.weights = 0};
     for (size_t i = run->first; i < run->end; i++) {
         const struct gcmp_pt_tensor *tensor = &parting->set->tensors[i];
-        size_t index;
         if (tensor->kind == GCMP_PT_WEIGHT) {
-            found.has_weights = found.has_weights || !gcmp_map_find(&parting->names, tensor->name,
-                                                                    strlen(tensor->name), &index);
+            GCMP_TRY(look_at_weight(parting, tensor->name, found));
         } else if (is_numbered(tensor)) {
-            const struct gcmp_pt_entry *entry = &parting->set->entries[tensor->entry];
-            found.has_states = found.has_states || parting->is_counted[tensor->entry];
-            found.has_list = found.has_list || entry->rank >= 0;
-            found.has_unnamed = found.has_unnamed || (entry->rank >= 0 && entry->name == NULL);
+            look_at_state(parting, run, tensor->entry, found);
         }
     }
-    return found;
+    return GRADCMP_OK;
 }
 
 /* Append a copy of an optimizer, whose entries are the rank's own. */
@@ -123,84 +163,171 @@ static enum gradcmp_status part(struct parting *parting, const struct run *run) 
     return GRADCMP_OK;
 }
 
+static enum gradcmp_status refuse(const struct parting *parting, const struct run *run,
+                                  const char *what) {
+    const struct gcmp_pt_set *set = parting->set;
+    GCMP_FAIL_AT(parting->error, GRADCMP_ERROR_UNSUPPORTED,
+                 gcmp_dir_file_path(set->catalogue->dir, set->tensors[run->first].file),
+                 GRADCMP_NO_OFFSET,
+                 "torch: %s; save with names (torch.distributed.checkpoint.state_dict, or an "
+                 "optimizer made from named_parameters())",
+                 what);
+}
+
+/* A rank with the weights of rank 0 counts as rank 0 does. One with others counts its own where
+ * they are as many as its numbers or more. */
 static enum gradcmp_status part_run(struct parting *parting, const struct run *run) {
-    struct findings found = look_at(parting, run);
-    parting->has_stages = parting->has_stages || found.has_weights;
-    if (found.has_list && found.has_unnamed && !found.has_weights) {
-        GCMP_FAIL_AT(
-            parting->error, GRADCMP_ERROR_UNSUPPORTED,
-            gcmp_dir_file_path(parting->set->catalogue->dir,
-                               parting->set->tensors[run->first].file),
-            GRADCMP_NO_OFFSET,
-            "torch: param_groups list other parameters than rank 0's, and no weights of other "
-            "names tell which; save with names (torch.distributed.checkpoint.state_dict, or an "
-            "optimizer made from named_parameters())");
+    struct findings found;
+    gcmp_map_free(&parting->others);
+    parting->others = (struct gcmp_map)GCMP_MAP_INIT;
+    GCMP_TRY(look_at(parting, run, &found));
+    bool is_alike = found.weights == parting->name_count && found.others == 0;
+    parting->has_stages = parting->has_stages || found.others > 0;
+    if (found.has_list && found.has_unnamed && (found.weights == 0 || is_alike)) {
+        return refuse(parting, run,
+                      "param_groups list other parameters than rank 0's, and no weights of other "
+                      "names tell which");
     }
-    bool is_own = found.has_list || (found.has_weights && found.has_states);
-    return is_own ? part(parting, run) : GRADCMP_OK;
-}
-
-/* --- the order of the weights --- */
-
-/* The number in a name that comes first among its words between dots, and where it begins. */
-static bool find_number(const char *name, size_t *begin, unsigned long long *number) {
-    for (const char *word = name; word != NULL;) {
-        size_t digits = strspn(word, "0123456789");
-        if (digits > 0 && digits < 19 && (word[digits] == '.' || word[digits] == '\0')) {
-            *begin = (size_t)(word - name);
-            *number = strtoull(word, NULL, 10);
-            return true;
-        }
-        word = strchr(word, '.');
-        word = word == NULL ? NULL : word + 1;
+    bool is_stage = found.weights > 0 && !is_alike && found.numbers <= found.weights;
+    if (found.has_list || (found.states > 0 && is_stage)) {
+        return part(parting, run);
     }
-    return false;
-}
-
-/* Whether layers come one after another, from rank to rank: stages that take turns (virtual ones)
- * come back to a list of layers, or to a number that was passed. `last` has room for all tensors.
- */
-static enum gradcmp_status check_order(struct parting *parting, unsigned long long *last,
-                                       struct gcmp_map *names, struct gcmp_map *lists) {
-    struct gcmp_pt_set *set = parting->set;
-    size_t current = SIZE_MAX, count = 0;
-    for (size_t i = 0; i < set->tensor_count && !set->is_interleaved; i++) {
-        const char *name = set->tensors[i].name;
-        size_t begin, list = SIZE_MAX;
-        unsigned long long number = 0;
-        if (set->tensors[i].kind != GCMP_PT_WEIGHT) {
-            continue;
-        }
-        enum gcmp_map_result result = gcmp_map_add(names, name, strlen(name), i, NULL);
-        bool is_new = result == GCMP_MAP_ADDED;
-        bool is_listed = is_new && find_number(name, &begin, &number);
-        if (is_listed) {
-            result = gcmp_map_add(lists, name, begin, count, &list);
-        }
-        if (result == GCMP_MAP_NO_MEMORY) {
-            GCMP_FAIL_MEMORY(parting->error);
-        }
-        if (is_listed) {
-            set->is_interleaved =
-                result == GCMP_MAP_PRESENT && (list != current || number < last[list]);
-            count += result == GCMP_MAP_ADDED;
-            last[list] = number;
-        }
-        current = is_new ? list : current;
+    bool is_same = !found.has_more && found.states == parting->counted_count;
+    if (found.states > 0 && (found.weights > 0 ? !is_alike : !is_same)) {
+        parting->set->is_dealt = true;
     }
     return GRADCMP_OK;
 }
 
+/* Once ranks hold different weights, numbers of a rank without any count nobody knows what. */
+static enum gradcmp_status check_bare(const struct parting *parting) {
+    struct run run = {0, 0, -1};
+    while (parting->has_stages && next_run(parting->set, &run)) {
+        bool has_weights = false, has_numbers = false;
+        for (size_t i = run.first; i < run.end; i++) {
+            const struct gcmp_pt_tensor *tensor = &parting->set->tensors[i];
+            has_weights = has_weights || tensor->kind == GCMP_PT_WEIGHT;
+            has_numbers = has_numbers || (is_numbered(tensor) &&
+                                          parting->set->entries[tensor->entry].name == NULL);
+        }
+        if (run.rank > 0 && has_numbers && !has_weights) {
+            return refuse(parting, &run,
+                          "the optimizer numbers its parameters, ranks hold different weights, and "
+                          "this one's files have none");
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* --- the order of the weights --- */
+
+/* Lists of layers that names tell of: the text before each number in a name is a list's. */
+struct lists {
+    struct gcmp_map index;    /* text -> list */
+    unsigned long long *last; /* number in the name before that was of the list */
+    size_t *at;               /* 1 + the name that was of it last */
+    size_t count, room;
+};
+
+/* Find the next number in a name; false at its end. */
+static bool next_number(const char *name, size_t *at, size_t *digits) {
+    *at += *digits;
+    *at += strcspn(name + *at, "0123456789");
+    *digits = strspn(name + *at, "0123456789");
+    return *digits > 0;
+}
+
+static enum gradcmp_status find_list(struct lists *lists, const char *name, size_t bytes,
+                                     size_t *list, bool *is_new, struct gradcmp_error *error) {
+    if (lists->count == lists->room) {
+        size_t room = lists->room;
+        if (!gcmp_grow(&lists->last, lists->count, &room, sizeof *lists->last) ||
+            !gcmp_grow(&lists->at, lists->count, &lists->room, sizeof *lists->at)) {
+            GCMP_FAIL_MEMORY(error);
+        }
+    }
+    enum gcmp_map_result result = gcmp_map_add(&lists->index, name, bytes, lists->count, list);
+    if (result == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    *is_new = result == GCMP_MAP_ADDED;
+    lists->count += *is_new;
+    return GRADCMP_OK;
+}
+
+/* Take the n-th name in. *follows is false where a list begins again that had ended, or a number
+ * comes behind a larger one; *carries_on: the name is of a list of the name before. */
+static enum gradcmp_status take_name(struct lists *lists, const char *name, size_t n, bool *follows,
+                                     bool *carries_on, struct gradcmp_error *error) {
+    size_t at = 0, digits = 0;
+    *carries_on = false;
+    *follows = true;
+    while (next_number(name, &at, &digits) && *follows) {
+        unsigned long long number = digits < 19 ? strtoull(name + at, NULL, 10) : 0;
+        size_t list;
+        bool is_new;
+        GCMP_TRY(find_list(lists, name, at, &list, &is_new, error));
+        if (!is_new) {
+            *follows = lists->at[list] == n && number >= lists->last[list] && digits < 19;
+            *carries_on = *carries_on || *follows;
+        }
+        lists->last[list] = number;
+        lists->at[list] = n + 1;
+    }
+    return GRADCMP_OK;
+}
+
+/* Whether names come one after another, from rank to rank: the first one that a rank adds carries
+ * on a list of layers where the rank before ends. Stages that take turns (virtual ones) do not. */
+static enum gradcmp_status check_order(struct parting *parting, enum gcmp_pt_kind kind,
+                                       struct gcmp_map *names, struct lists *lists) {
+    struct gcmp_pt_set *set = parting->set;
+    int32_t rank = -1;
+    size_t n = 0;
+    for (size_t i = 0; i < set->tensor_count && !set->is_interleaved; i++) {
+        const struct gcmp_pt_tensor *tensor = &set->tensors[i];
+        const char *name = is_numbered(tensor) ? set->entries[tensor->entry].name : tensor->name;
+        bool follows, carries_on;
+        if (tensor->kind != kind || name == NULL) {
+            continue;
+        }
+        enum gcmp_map_result result = gcmp_map_add(names, name, strlen(name), i, NULL);
+        if (result == GCMP_MAP_NO_MEMORY) {
+            GCMP_FAIL_MEMORY(parting->error);
+        }
+        if (result == GCMP_MAP_ADDED) {
+            GCMP_TRY(take_name(lists, name, n, &follows, &carries_on, parting->error));
+            bool is_boundary = n > 0 && tensor->rank > 0 && tensor->rank != rank;
+            set->is_interleaved = !follows || (is_boundary && !carries_on);
+            rank = tensor->rank;
+            n++;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* Without weights, what has names stands in their order: not where groups deal them. */
 static enum gradcmp_status settle_order(struct parting *parting) {
-    struct gcmp_map names = GCMP_MAP_INIT, lists = GCMP_MAP_INIT;
-    unsigned long long *last = calloc(parting->set->tensor_count + 1, sizeof *last);
-    enum gradcmp_status status = last == NULL
-                                     ? gcmp_error_set(parting->error, GRADCMP_ERROR_MEMORY, NULL,
-                                                      GRADCMP_NO_OFFSET, "out of memory")
-                                     : check_order(parting, last, &names, &lists);
+    struct gcmp_pt_set *set = parting->set;
+    struct gcmp_map names = GCMP_MAP_INIT;
+    struct lists lists = {.index = GCMP_MAP_INIT};
+    bool has_weights = false, has_ranks = false;
+    for (size_t i = 0; i < set->tensor_count; i++) {
+        has_weights = has_weights || set->tensors[i].kind == GCMP_PT_WEIGHT;
+        has_ranks = has_ranks || set->tensors[i].rank > 0;
+    }
+    if (!has_weights && set->has_groups) {
+        set->is_interleaved = true;
+    }
+    if (!has_ranks || (has_weights && !parting->has_stages)) {
+        return GRADCMP_OK;
+    }
+    enum gradcmp_status status =
+        check_order(parting, has_weights ? GCMP_PT_WEIGHT : GCMP_PT_STATE, &names, &lists);
     gcmp_map_free(&names);
-    gcmp_map_free(&lists);
-    free(last);
+    gcmp_map_free(&lists.index);
+    free(lists.last);
+    free(lists.at);
     return status;
 }
 
@@ -209,20 +336,25 @@ static enum gradcmp_status part_all(struct parting *parting) {
     while (next_run(parting->set, &run)) {
         GCMP_TRY(run.rank <= 0 ? note_first(parting, &run) : part_run(parting, &run));
     }
-    return parting->has_stages ? settle_order(parting) : GRADCMP_OK;
+    GCMP_TRY(check_bare(parting));
+    return settle_order(parting);
 }
 
 enum gradcmp_status gcmp_pt_part_stages(struct gcmp_pt_set *set, struct gradcmp_error *error) {
-    struct parting parting = {.set = set, .names = GCMP_MAP_INIT, .error = error};
+    struct parting parting = {
+        .set = set, .names = GCMP_MAP_INIT, .others = GCMP_MAP_INIT, .error = error};
+    parting.seen_at = calloc(set->entry_count + 1, sizeof *parting.seen_at);
     parting.is_counted = calloc(set->entry_count + 1, sizeof *parting.is_counted);
     parting.copies = calloc(set->optimizer_count + 1, sizeof *parting.copies);
     parting.copied_at = calloc(set->optimizer_count + 1, sizeof *parting.copied_at);
-    bool has_memory =
-        parting.is_counted != NULL && parting.copies != NULL && parting.copied_at != NULL;
+    bool has_memory = parting.seen_at != NULL && parting.is_counted != NULL &&
+                      parting.copies != NULL && parting.copied_at != NULL;
     enum gradcmp_status status = has_memory ? part_all(&parting)
                                             : gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL,
                                                              GRADCMP_NO_OFFSET, "out of memory");
     gcmp_map_free(&parting.names);
+    gcmp_map_free(&parting.others);
+    free(parting.seen_at);
     free(parting.is_counted);
     free(parting.copies);
     free(parting.copied_at);

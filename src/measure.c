@@ -399,7 +399,7 @@ static void fail_copies(const struct gcmp_comparison *comparison, struct gradcmp
         gcmp_error_set(&error, GRADCMP_ERROR_UNSUPPORTED, path, GRADCMP_NO_OFFSET,
                        "%s: files of ranks hold different values under this name (%llu of %llu "
                        "elements), and do not tell whether they are shards; save with "
-                       "torch.distributed.checkpoint, or with DTensors",
+                       "torch.distributed.checkpoint",
                        parameter->name, differing, elems);
     }
     gcmp_pair_fail(pair, &error);

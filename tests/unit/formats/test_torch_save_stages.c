@@ -35,6 +35,16 @@ static void write_ranks(const char *temp, const char *const *pickles, size_t cou
     }
 }
 
+static void remove_ranks(const char *temp, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "rank%zu.pt", i);
+        char *path = temp_path(temp, name);
+        remove(path);
+        free(path);
+    }
+}
+
 /* The gradient of a parameter begins with the element at `at`. */
 static void check_gradient(const struct opened *opened, const char *name, float at) {
     const struct gradcmp_stored *stored = find_stored(opened, name, "exp_avg");
@@ -53,7 +63,7 @@ static void test_torch_save_stages__a_rank_counts_its_own_parameters(void **stat
         FILE_OF(WEIGHT("layers.0.a") OTHER("layers.1.a"), MOMENT("0", "0") MOMENT("1", "1"), BOTH),
         FILE_OF(WEIGHT("layers.2.a") OTHER("layers.3.a"), MOMENT("0", "2") MOMENT("1", "3"), BOTH),
         /* fewer, and a list of its own */
-        FILE_OF(WEIGHT("norm.weight"), MOMENT("0", "4"), PT_GROUP(PT_INT("0"))),
+        FILE_OF(WEIGHT("layers.4.a"), MOMENT("0", "4"), PT_GROUP(PT_INT("0"))),
     };
     write_ranks(*state, pickles, 3);
     struct opened *opened = open_good(&gcmp_format_torch_save, *state);
@@ -61,7 +71,7 @@ static void test_torch_save_stages__a_rank_counts_its_own_parameters(void **stat
     check_gradient(opened, "layers.1.a", 1.0f);
     check_gradient(opened, "layers.2.a", 2.0f);
     check_gradient(opened, "layers.3.a", 3.0f);
-    check_gradient(opened, "norm.weight", 4.0f);
+    check_gradient(opened, "layers.4.a", 4.0f);
     assert_int_equal(count_state(opened, "exp_avg"), 5);
     assert_true(opened->catalogue.is_ordered);
     assert_null(opened->catalogue.number_groups);
@@ -141,12 +151,118 @@ static void test_torch_save_stages__lists_without_weights_are_refused(void **sta
 static void test_torch_save_stages__states_dealt_among_ranks_are_not_stages(void **state) {
     static const char *const pickles[] = {
         FILE_OF(WEIGHT("a"), MOMENT("0", "0"), BOTH),
-        FILE_OF(WEIGHT("b"), MOMENT("1", "1"), BOTH),
+        FILE_OF(PT_TEXT("b") PT_VECTOR("3"), MOMENT_3("1"), BOTH),
     };
     write_ranks(*state, pickles, 2);
     struct opened *opened = open_good(&gcmp_format_torch_save, *state);
     check_gradient(opened, "a", 0.0f);
-    check_gradient(opened, "b", 1.0f);
+    check_gradient(opened, "b", 0.0f);
+    close_format(opened);
+}
+
+/* A rank's groups are its own, in whatever order they list the numbers that rank 0 lists too. */
+static void test_torch_save_stages__groups_of_a_rank_are_its_own(void **state) {
+    static const char *const pickles[] = {
+        FILE_OF(WEIGHT("l.0") PT_TEXT("l.1") PT_VECTOR("3"), MOMENT("0", "0") MOMENT_3("1"), BOTH),
+        FILE_OF(WEIGHT("l.2") PT_TEXT("l.3") PT_VECTOR("3"), MOMENT("1", "4") MOMENT_3("0"),
+                PT_GROUP(PT_INT("0")) PT_GROUP(PT_INT("1"))),
+        FILE_OF(WEIGHT("l.4") OTHER("l.5"), MOMENT("0", "5") MOMENT("1", "6"),
+                PT_GROUP(PT_INT("1") PT_INT("0"))),
+    };
+    write_ranks(*state, pickles, 3);
+    struct opened *opened = open_good(&gcmp_format_torch_save, *state);
+    check_gradient(opened, "l.2", 4.0f);
+    check_gradient(opened, "l.3", 0.0f);
+    check_gradient(opened, "l.4", 6.0f); /* the first of the group */
+    check_gradient(opened, "l.5", 5.0f);
+    close_format(opened);
+    /* what rank 0 must not list, no rank must */
+    static const char *const twice[] = {
+        FILE_OF(WEIGHT("a") OTHER("b"), MOMENT("0", "0"), BOTH),
+        FILE_OF(WEIGHT("c") OTHER("d"), MOMENT("0", "0"), PT_GROUP(PT_INT("0") PT_INT("0"))),
+    };
+    write_ranks(*state, twice, 2);
+    check_refused_open(&gcmp_format_torch_save, *state, GRADCMP_ERROR_CORRUPT, ANY_OFFSET,
+                       "rank1.pt", "torch: param_groups list parameter 0 twice");
+}
+
+/* Numbers that ranks have states of need not be the same ones. */
+static void test_torch_save_stages__states_may_lack_at_other_numbers(void **state) {
+    static const char *const pickles[] = {
+        FILE_OF(WEIGHT("l.0") PT_TEXT("l.1") PT_VECTOR("3"), MOMENT_3("1"), BOTH),
+        FILE_OF(WEIGHT("l.2") PT_TEXT("l.3") PT_VECTOR("5"), MOMENT("0", "4"), BOTH),
+    };
+    write_ranks(*state, pickles, 2);
+    struct opened *opened = open_good(&gcmp_format_torch_save, *state);
+    check_gradient(opened, "l.1", 0.0f);
+    check_gradient(opened, "l.2", 4.0f);
+    assert_int_equal(count_state(opened, "exp_avg"), 2);
+    close_format(opened);
+}
+
+/* Where nothing tells whether numbers count one list or each rank's, none has a name. */
+static void test_torch_save_stages__states_of_other_numbers_are_refused(void **state) {
+    write_pt(
+        *state, "model.pt",
+        PT_DICT(WEIGHT("a") PT_TEXT("b") PT_VECTOR("3") OTHER("c") PT_TEXT("d") PT_VECTOR("5")));
+    write_pt(*state, "optim_rank0.pt", PT_OPTIMIZER(MOMENT_3("1"), BOTH));
+    write_pt(*state, "optim_rank1.pt", PT_OPTIMIZER(MOMENT("0", "0"), BOTH));
+    check_refused_open(&gcmp_format_torch_save, *state, GRADCMP_ERROR_UNSUPPORTED,
+                       GRADCMP_NO_OFFSET, "",
+                       "torch: 2 numbers of ranks' optimizers may count each rank's own "
+                       "parameters, or some of all 4 weights; save with names *");
+}
+
+/* A rank that numbers more than its weights: a list of all ranks', or weights that are not there.
+ */
+static void test_torch_save_stages__fewer_weights_than_numbers_are_refused(void **state) {
+    static const char *const pickles[] = {
+        FILE_OF(WEIGHT("l.0") OTHER("l.1"), MOMENT("0", "0") MOMENT("1", "1"), BOTH),
+        FILE_OF(WEIGHT("l.2"), MOMENT("0", "2") MOMENT("1", "3"), BOTH),
+    };
+    write_ranks(*state, pickles, 2);
+    check_refused_open(&gcmp_format_torch_save, *state, GRADCMP_ERROR_UNSUPPORTED,
+                       GRADCMP_NO_OFFSET, "",
+                       "torch: 2 numbers of ranks' optimizers may count each rank's own "
+                       "parameters, or some of all 3 weights; save with names *");
+}
+
+static void test_torch_save_stages__numbers_of_a_rank_without_weights_are_refused(void **state) {
+    static const char *const pickles[] = {
+        FILE_OF(WEIGHT("a") OTHER("b"), MOMENT("0", "0") MOMENT("1", "1"), BOTH),
+        PT_OPTIMIZER(MOMENT("0", "2") MOMENT("1", "3"), BOTH),
+        FILE_OF(WEIGHT("c") OTHER("d"), MOMENT("0", "4") MOMENT("1", "5"), BOTH),
+    };
+    write_ranks(*state, pickles, 3);
+    check_refused_open(&gcmp_format_torch_save, *state, GRADCMP_ERROR_UNSUPPORTED,
+                       GRADCMP_NO_OFFSET, "rank1.pt",
+                       "torch: the optimizer numbers its parameters, ranks hold different weights, "
+                       "and this one's files have none; save with names *");
+}
+
+/* Names that a list gives stand, whatever else has none. */
+static void test_torch_save_stages__names_stand_beside_numbers(void **state) {
+    static const char *const pickles[] = {
+        FILE_OF(WEIGHT("l.0") OTHER("l.1"), MOMENT("0", "0") MOMENT("1", "1"),
+                NAMED(PT_INT("0") PT_INT("1"), PT_TEXT("l.1") PT_TEXT("l.0"))),
+        FILE_OF(WEIGHT("l.2") OTHER("l.3"), MOMENT("0", "2") MOMENT("1", "3"), BOTH),
+    };
+    write_ranks(*state, pickles, 2);
+    struct opened *opened = open_good(&gcmp_format_torch_save, *state);
+    check_gradient(opened, "l.1", 0.0f);
+    check_gradient(opened, "l.0", 1.0f);
+    check_gradient(opened, "l.3", 3.0f);
+    close_format(opened);
+    /* two optimizers in one file: the second numbers the weight that is left */
+    write_ranks(*state,
+                (const char *const[]){PT_DICT(MODEL(WEIGHT("a") OTHER("b")) PT_TEXT("o") PT_LIST(
+                    PT_OPTIMIZER(MOMENT("0", "0"), NAMED(PT_INT("0"), PT_TEXT("b")))
+                        PT_OPTIMIZER(MOMENT("0", "1"), PT_GROUP(PT_INT("0")))))},
+                1);
+    remove_ranks(*state, 1, 2);
+    opened = open_good(&gcmp_format_torch_save, *state);
+    check_gradient(opened, "b", 0.0f);
+    check_gradient(opened, "a", 1.0f);
     close_format(opened);
 }
 
@@ -159,13 +275,20 @@ static void test_torch_save_stages__stages_in_turns_have_no_order(void **state) 
         {{WEIGHT("e") WEIGHT("layers.0.a"), WEIGHT("layers.1.a") WEIGHT("norm")}, true},
         {{WEIGHT("layers.0.a"), WEIGHT("layers.0.b")}, true},
         {{WEIGHT("layers.9.a"), WEIGHT("layers.10.a")}, true},
-        {{WEIGHT("m.0.a") WEIGHT("m.1.a"), WEIGHT("n.0.a")}, true},
-        {{WEIGHT("e"), WEIGHT("norm") WEIGHT("e")}, true}, /* tied */
+        {{WEIGHT("l0.w") WEIGHT("l1.w"), WEIGHT("l2.w")}, true},
+        {{WEIGHT("layer1.0.w") WEIGHT("layer1.1.w"), WEIGHT("layer1.2.w") WEIGHT("layer2.0.w")},
+         true},
+        {{WEIGHT("e.0"), WEIGHT("e.0") WEIGHT("e.1")}, true}, /* tied */
         {{WEIGHT("layers.0.a") WEIGHT("layers.2.a"), WEIGHT("layers.1.a")}, false},
         {{WEIGHT("layers.0.a") WEIGHT("norm"), WEIGHT("layers.1.a")}, false},
         {{WEIGHT("m.0.a") WEIGHT("n.0.a"), WEIGHT("m.1.a")}, false},
         {{WEIGHT("l.0.experts.0.a") WEIGHT("l.1.experts.0.a"), WEIGHT("l.0.experts.1.a")}, false},
         {{WEIGHT("1") WEIGHT("3"), WEIGHT("2")}, false},
+        {{WEIGHT("l0.w") WEIGHT("l2.w"), WEIGHT("l1.w") WEIGHT("l3.w")}, false},
+        {{WEIGHT("layer1.0.w") WEIGHT("layer1.2.w"), WEIGHT("layer1.1.w")}, false},
+        {{WEIGHT("m.0.a") WEIGHT("m.1.a"), WEIGHT("n.0.a")}, false}, /* no list goes on */
+        {{WEIGHT("emb") WEIGHT("out"), WEIGHT("layers.0.a") WEIGHT("layers.1.a")}, false},
+        {{WEIGHT("l.0.experts.0.w") WEIGHT("l.0.post"), WEIGHT("l.0.experts.1.w")}, false},
         /* no rank has weights of its own: the order is the file's */
         {{WEIGHT("layers.1.a") WEIGHT("layers.0.a"), WEIGHT("layers.0.a")}, true},
     };
@@ -179,6 +302,37 @@ static void test_torch_save_stages__stages_in_turns_have_no_order(void **state) 
                      rows[i].weights[rank]);
             write_pt(*state, name, pickle);
         }
+        struct opened *opened = open_good(&gcmp_format_torch_save, *state);
+        if (opened->catalogue.is_ordered != rows[i].is_ordered) {
+            fail_msg("row %zu: ordered %d", i, opened->catalogue.is_ordered);
+        }
+        close_format(opened);
+    }
+}
+
+/* Names in the states alone are in an order too. */
+static void test_torch_save_stages__states_with_names_have_an_order(void **state) {
+    static const char *const in_turns[] = {
+        PT_OPTIMIZER(MOMENT("0", "0") MOMENT("1", "1"),
+                     NAMED(PT_INT("0") PT_INT("1"), PT_TEXT("l.0") PT_TEXT("l.2"))),
+        PT_OPTIMIZER(MOMENT("0", "2"), NAMED(PT_INT("0"), PT_TEXT("l.1"))),
+    };
+    static const char *const in_order[] = {
+        PT_OPTIMIZER(MOMENT("0", "0"), NAMED(PT_INT("0"), PT_TEXT("l.0"))),
+        PT_OPTIMIZER(MOMENT("0", "2"), NAMED(PT_INT("0"), PT_TEXT("l.1"))),
+    };
+    static const char *const in_groups[] = {
+        PT_OPTIMIZER(MOMENT("0", "0") MOMENT("1", "1"),
+                     NAMED(PT_INT("0"), PT_TEXT("l.1")) NAMED(PT_INT("1"), PT_TEXT("l.0"))),
+    };
+    const struct {
+        const char *const *pickles;
+        size_t count;
+        bool is_ordered;
+    } rows[] = {{in_turns, 2, false}, {in_order, 2, true}, {in_groups, 1, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        write_ranks(*state, rows[i].pickles, rows[i].count);
+        remove_ranks(*state, rows[i].count, 2);
         struct opened *opened = open_good(&gcmp_format_torch_save, *state);
         if (opened->catalogue.is_ordered != rows[i].is_ordered) {
             fail_msg("row %zu: ordered %d", i, opened->catalogue.is_ordered);
@@ -226,6 +380,13 @@ int main(void) {
         TEMP_TEST(test_torch_save_stages__states_dealt_among_ranks_are_not_stages),
         TEMP_TEST(test_torch_save_stages__stages_in_turns_have_no_order),
         TEMP_TEST(test_torch_save_stages__stages_in_turns_count_their_own),
+        TEMP_TEST(test_torch_save_stages__groups_of_a_rank_are_its_own),
+        TEMP_TEST(test_torch_save_stages__states_may_lack_at_other_numbers),
+        TEMP_TEST(test_torch_save_stages__states_of_other_numbers_are_refused),
+        TEMP_TEST(test_torch_save_stages__numbers_of_a_rank_without_weights_are_refused),
+        TEMP_TEST(test_torch_save_stages__names_stand_beside_numbers),
+        TEMP_TEST(test_torch_save_stages__states_with_names_have_an_order),
+        TEMP_TEST(test_torch_save_stages__fewer_weights_than_numbers_are_refused),
         TEMP_TEST(test_torch_save_stages__a_number_that_fits_no_weight_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
