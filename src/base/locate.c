@@ -34,6 +34,15 @@ static const char *const marks[] = {
 /* Names of files that may be one checkpoint each: a mark only where nothing better is found. */
 static const char *const weak_marks[] = {"*.pt", "*.pth", "*.bin", "*.ckpt", "*.h5", "*.hdf5"};
 
+/* Names of which one is enough for all such files of a folder to be one checkpoint: the optimizer
+ * beside weights, the first of parts, the file of rank 0. */
+static const char *const together[] = {
+    "optimizer.*",   "optim.*",      "*-00001-of-*.bin", "*rank0.*",     "*rank_0.*",
+    "*rank-0.*",     "*rank00.*",    "*rank_00.*",       "*rank-00.*",   "*rank000.*",
+    "*rank_000.*",   "*rank-000.*",  "*rank0000.*",      "*rank_0000.*", "*rank-0000.*",
+    "*rank_00000.*", "*rank00000.*",
+};
+
 /* Files that say nothing, or only a part, without the folder that they are in. */
 static const char *const parts[] = {
     ".metadata",
@@ -579,12 +588,30 @@ enum gradcmp_status gcmp_locate(const char *path, int64_t iteration, char **foun
 
 /* --- all runs --- */
 
-/* Add the files of a folder that may be one checkpoint each. */
+static bool is_weak(const char *name) {
+    return matches(name, weak_marks, sizeof weak_marks / sizeof *weak_marks);
+}
+
+/* Whether the files of a folder are parts of one checkpoint, by their names. */
+static bool is_together(const struct folder *folder) {
+    for (size_t i = 0; i < folder->count; i++) {
+        if (is_weak(folder->names[i]) &&
+            matches(folder->names[i], together, sizeof together / sizeof *together)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Add the files of a folder that may be one checkpoint each, or the folder where they are one. */
 static enum gradcmp_status add_files(struct search *search, const char *name,
                                      const struct folder *folder, struct gradcmp_error *error) {
+    if (is_together(folder)) {
+        return add_folder(&search->hits, strdup(name), error);
+    }
     for (size_t i = 0; i < folder->count; i++) {
         const char *entry = folder->names[i];
-        if (!matches(entry, weak_marks, sizeof weak_marks / sizeof *weak_marks)) {
+        if (!is_weak(entry)) {
             continue;
         }
         char *file = join(name, entry);
