@@ -248,17 +248,56 @@ static int write_elems(void *user, const void *elems, size_t bytes) {
     return extraction->has_failed;
 }
 
+static struct gcmp_engine_options engine_options(const struct gradcmp_options *options) {
+    return (struct gcmp_engine_options){.threads = 1,
+                                        .buffer_bytes = options->buffer_bytes,
+                                        .verify = options->verify,
+                                        .progress = options->progress,
+                                        .progress_user = options->progress_user};
+}
+
+/* Of copies that pieces or files of ranks hold, the first is written: all must be the same, or what
+ * is written is not what compare would judge. */
+static enum gradcmp_status check_copies(const struct gcmp_extraction *extraction,
+                                        const struct gradcmp_parameter *parameter,
+                                        struct gradcmp_error *error) {
+    struct gcmp_engine_options engine = engine_options(&extraction->options);
+    struct gcmp_side side = {.catalogue = &extraction->checkpoint->catalogue,
+                             .parameter = parameter};
+    for (uint32_t copy = 1; copy < parameter->copy_count; copy++) {
+        struct gradcmp_tally tally = {0};
+        struct gradcmp_error side_error = {0};
+        struct gcmp_side other = side;
+        other.copy = copy;
+        struct gcmp_job job = {.a = side,
+                               .b = &other,
+                               .b_count = 1,
+                               .elems = parameter->elem_count,
+                               .tallies = &tally};
+        GCMP_TRY(gcmp_engine_run(&job, 1, &engine, &side_error, 1, error));
+        if (tally.equal_bits != tally.elems) {
+            GCMP_FAIL_AT(
+                error, GRADCMP_ERROR_UNSUPPORTED, extraction->checkpoint->path, GRADCMP_NO_OFFSET,
+                "%s (%s): %s hold different values under this name (%llu of %llu "
+                "elements); extract one file%s",
+                parameter->name, parameter->state,
+                parameter->of_ranks ? "files of ranks" : "chunks that overlap",
+                (unsigned long long)(tally.elems - tally.equal_bits),
+                (unsigned long long)tally.elems, parameter->of_ranks ? " of a rank" : " of them");
+        }
+    }
+    return GRADCMP_OK;
+}
+
 enum gradcmp_status gcmp_extraction_stream(struct gcmp_extraction *extraction,
                                            const struct gcmp_extract_item *item,
                                            struct gradcmp_error *error) {
-    const struct gradcmp_options *options = &extraction->options;
     struct gradcmp_tally tally = {0};
     struct gradcmp_error side_error = {0};
-    struct gcmp_engine_options engine = {.threads = 1,
-                                         .buffer_bytes = options->buffer_bytes,
-                                         .verify = options->verify,
-                                         .progress = options->progress,
-                                         .progress_user = options->progress_user};
+    struct gcmp_engine_options engine = engine_options(&extraction->options);
+    if (item->parameter->of_ranks || item->parameter->overlap) {
+        GCMP_TRY(check_copies(extraction, item->parameter, error));
+    }
     struct gcmp_job job = {
         .a = {.catalogue = &extraction->checkpoint->catalogue, .parameter = item->parameter},
         .elems = item->parameter->elem_count,
