@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/catalogue.h"
 #include "base/grow.h"
 #include "formats/torch_save_set.h"
 
@@ -199,24 +200,50 @@ static enum gradcmp_status part_run(struct parting *parting, const struct run *r
     return GRADCMP_OK;
 }
 
-/* Once ranks hold different weights, numbers of a rank without any count nobody knows what. */
-static enum gradcmp_status check_bare(const struct parting *parting) {
+/* What kinds of tensors a rank has. */
+struct kinds {
+    bool weights, states, numbers; /* numbers: states of parameters that have no name yet */
+};
+
+static struct kinds kinds_of(const struct gcmp_pt_set *set, const struct run *run) {
+    struct kinds kinds = {false, false, false};
+    for (size_t i = run->first; i < run->end; i++) {
+        const struct gcmp_pt_tensor *tensor = &set->tensors[i];
+        kinds.weights = kinds.weights || tensor->kind == GCMP_PT_WEIGHT;
+        kinds.states = kinds.states || tensor->kind == GCMP_PT_STATE;
+        kinds.numbers =
+            kinds.numbers || (is_numbered(tensor) && set->entries[tensor->entry].name == NULL);
+    }
+    return kinds;
+}
+
+/* Once ranks hold different weights, numbers of a rank without any count nobody knows what, and
+ * weights without an optimizer may lack a file. */
+static enum gradcmp_status check_stages(const struct parting *parting) {
     struct run run = {0, 0, -1};
+    int32_t bare = -1;
+    size_t bare_count = 0;
+    bool has_states = false;
     while (parting->has_stages && next_run(parting->set, &run)) {
-        bool has_weights = false, has_numbers = false;
-        for (size_t i = run.first; i < run.end; i++) {
-            const struct gcmp_pt_tensor *tensor = &parting->set->tensors[i];
-            has_weights = has_weights || tensor->kind == GCMP_PT_WEIGHT;
-            has_numbers = has_numbers || (is_numbered(tensor) &&
-                                          parting->set->entries[tensor->entry].name == NULL);
-        }
-        if (run.rank > 0 && has_numbers && !has_weights) {
+        struct kinds kinds = kinds_of(parting->set, &run);
+        if (run.rank > 0 && kinds.numbers && !kinds.weights) {
             return refuse(parting, &run,
                           "the optimizer numbers its parameters, ranks hold different weights, and "
                           "this one's files have none");
         }
+        has_states = has_states || kinds.states;
+        if (run.rank >= 0 && kinds.weights && !kinds.states) {
+            bare = bare_count++ == 0 ? run.rank : bare;
+        }
     }
-    return GRADCMP_OK;
+    if (!has_states || bare_count == 0) {
+        return GRADCMP_OK;
+    }
+    return gcmp_catalogue_note(parting->set->catalogue, parting->error,
+                               "files of %zu rank%s (rank %d%s) hold weights and no state of an "
+                               "optimizer; their weights have no gradients here",
+                               bare_count, bare_count == 1 ? "" : "s", (int)bare,
+                               bare_count == 1 ? "" : ", ...");
 }
 
 /* --- the order of the weights --- */
@@ -336,7 +363,7 @@ static enum gradcmp_status part_all(struct parting *parting) {
     while (next_run(parting->set, &run)) {
         GCMP_TRY(run.rank <= 0 ? note_first(parting, &run) : part_run(parting, &run));
     }
-    GCMP_TRY(check_bare(parting));
+    GCMP_TRY(check_stages(parting));
     return settle_order(parting);
 }
 

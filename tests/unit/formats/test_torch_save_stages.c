@@ -240,6 +240,22 @@ static void test_torch_save_stages__numbers_of_a_rank_without_weights_are_refuse
                        "and this one's files have none; save with names *");
 }
 
+static void test_torch_save_stages__a_stage_without_an_optimizer_is_told(void **state) {
+    static const char *const pickles[] = {
+        FILE_OF(WEIGHT("a") OTHER("b"), MOMENT("0", "0") MOMENT("1", "1"), BOTH),
+        PT_DICT(MODEL(WEIGHT("c") OTHER("d"))),
+    };
+    write_ranks(*state, pickles, 2);
+    struct opened *opened = open_good(&gcmp_format_torch_save, *state);
+    check_gradient(opened, "b", 1.0f);
+    assert_int_equal(count_state(opened, "exp_avg"), 2);
+    assert_int_equal(opened->catalogue.note_count, 1);
+    assert_string_equal(opened->catalogue.notes[0],
+                        "files of 1 rank (rank 1) hold weights and no state of an optimizer; their "
+                        "weights have no gradients here");
+    close_format(opened);
+}
+
 /* Names that a list gives stand, whatever else has none. */
 static void test_torch_save_stages__names_stand_beside_numbers(void **state) {
     static const char *const pickles[] = {
@@ -387,6 +403,7 @@ int main(void) {
         TEMP_TEST(test_torch_save_stages__names_stand_beside_numbers),
         TEMP_TEST(test_torch_save_stages__states_with_names_have_an_order),
         TEMP_TEST(test_torch_save_stages__fewer_weights_than_numbers_are_refused),
+        TEMP_TEST(test_torch_save_stages__a_stage_without_an_optimizer_is_told),
         TEMP_TEST(test_torch_save_stages__a_number_that_fits_no_weight_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
