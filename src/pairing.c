@@ -184,7 +184,7 @@ enum gradcmp_status gcmp_pair_parameters(const struct gcmp_pairing_input *input,
     GCMP_FAIL(
         error, GRADCMP_ERROR_UNSUPPORTED,
         "no parameter in common: the baseline has %zu, such as \"%s\", the candidate %zu, such as "
-        "\"%s\"",
+        "\"%s\" (a map of names joins them: --map FILE)",
         input->a->count, input->a->count > 0 ? input->a->parameters[0].name : "", input->b->count,
         input->b->count > 0 ? input->b->parameters[0].name : "");
 }
