@@ -418,7 +418,7 @@ static bool is_by_name(const struct gradcmp_catalogue *catalogue) {
 
 static enum gradcmp_status read_all(struct reader *reader) {
     GCMP_TRY(read_records(reader));
-    reader->catalogue->is_ordered = !is_by_name(reader->catalogue);
+    bool is_sorted = is_by_name(reader->catalogue);
     GCMP_TRY(follow_links(reader));
     GCMP_TRY(keep_data(reader));
     size_t count = reader->catalogue->stored_count;
@@ -429,8 +429,10 @@ static enum gradcmp_status read_all(struct reader *reader) {
     for (size_t i = 0; i < count; i++) {
         types[i] = reader->datasets[i]->type;
     }
-    return gcmp_plain_assign_names(reader->catalogue, gcmp_extracted_style(reader->catalogue),
-                                   types, reader->error);
+    enum gcmp_dcp_style style = gcmp_extracted_style(reader->catalogue);
+    bool is_ours = style == GCMP_DCP_MEGATRON; /* extracted files are sorted by state and name */
+    reader->catalogue->is_ordered = !is_sorted && !is_ours;
+    return gcmp_plain_assign_names(reader->catalogue, style, types, reader->error);
 }
 
 enum gradcmp_status gcmp_h5_read_stream(struct gradcmp_catalogue *catalogue, uint32_t file,

@@ -78,7 +78,7 @@ static enum gradcmp_status walk_files(struct gcmp_pt_set *set, const struct gcmp
     for (size_t i = 0; i < files->count; i++) {
         const struct gcmp_pt_file *file = &files->items[i];
         if (i == 0 || file->rank != file[-1].rank) {
-            optimizers = set->rank_groups = 0;
+            optimizers = 0;
         }
         struct gcmp_arena scratch = GCMP_ARENA_INIT;
         enum gradcmp_status status = file->is_weights

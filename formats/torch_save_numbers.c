@@ -9,6 +9,8 @@
 #include "formats/optimizer_ids.h"
 #include "formats/torch_save_set.h"
 
+enum { MAX_NAMED_OPTIMIZERS = 64 };
+
 /* Tensors whose numbers are solved at once. */
 struct scope {
     size_t first, end; /* of the set's tensors, of which those count that are as is_own says */
@@ -151,6 +153,16 @@ static void collect_shapes(const struct naming *naming, const struct scope *scop
 
 /* --- solving --- */
 
+/* The names of optimizers, where there are several; NULL without memory. */
+static const char *name_optimizers(const struct gcmp_pt_set *set) {
+    const char *names = "";
+    for (size_t i = 0; i < set->optimizer_count && names != NULL; i++) {
+        names =
+            gcmp_arena_format(set->catalogue->arena, "%s %.256s", names, set->optimizers[i].path);
+    }
+    return names;
+}
+
 /* Nothing in the checkpoint names the numbers, for the reason given: they stand for themselves. */
 static enum gradcmp_status keep_numbers(const struct naming *naming, const char *reason) {
     struct gcmp_pt_set *set = naming->set;
@@ -164,6 +176,12 @@ static enum gradcmp_status keep_numbers(const struct naming *naming, const char 
         groups[i] = entry->group;
         entry->name = gcmp_arena_format(catalogue->arena, "%zu", i);
         if (entry->name == NULL) {
+            GCMP_FAIL_MEMORY(naming->error);
+        }
+    }
+    if (set->optimizer_count > 1 && set->optimizer_count <= MAX_NAMED_OPTIMIZERS) {
+        catalogue->number_optimizers = name_optimizers(set);
+        if (catalogue->number_optimizers == NULL) {
             GCMP_FAIL_MEMORY(naming->error);
         }
     }

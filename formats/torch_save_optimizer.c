@@ -315,8 +315,6 @@ static enum gradcmp_status walk_groups(struct walk *walk, const struct gcmp_node
         if (gcmp_node_number(gcmp_node_get(group, "step"), &step)) {
             note_step(set, step);
         }
-        set->has_groups = set->has_groups || set->rank_groups > 0;
-        set->rank_groups++;
         if (!walk->is_known) {
             set->group_count++;
         }
@@ -384,7 +382,11 @@ static enum gradcmp_status number_optimizer(struct walk *walk, const struct gcmp
         GCMP_FAIL_MEMORY(walk->place->error);
     }
     walk->optimizer = (uint32_t)set->optimizer_count++;
-    set->optimizers[walk->optimizer] = (struct gcmp_pt_optimizer){.first = set->entry_count};
+    set->optimizers[walk->optimizer] = (struct gcmp_pt_optimizer){
+        .first = set->entry_count, .path = gcmp_arena_dup(arena_of(walk), walk->path)};
+    if (set->optimizers[walk->optimizer].path == NULL) {
+        GCMP_FAIL_MEMORY(walk->place->error);
+    }
     if (!walk->is_own) {
         set->shared[set->shared_count++] = walk->optimizer;
     }

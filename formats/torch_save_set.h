@@ -42,6 +42,7 @@ struct gcmp_pt_entry {
 /* An optimizer and its entries, which stand side by side. */
 struct gcmp_pt_optimizer {
     size_t first, count;
+    const char *path; /* in the file */
 };
 
 struct gcmp_pt_set {
@@ -56,13 +57,11 @@ struct gcmp_pt_set {
     uint32_t *shared; /* optimizers of files of rank 0 and of no rank, in their order */
     size_t shared_count, shared_capacity;
     uint32_t group_count;
-    uint32_t rank_groups; /* of the rank whose files are walked */
-    bool has_groups;      /* some rank's files have several */
-    bool is_ordered;      /* the weights of a file stand in the order of the model */
-    bool is_interleaved;  /* but those of several ranks do not, one rank after another */
-    bool is_dealt;        /* ranks that hold no weights, or fewer than they number, have states */
-    uint64_t mesh_ranks;  /* most ranks that a mesh of a sharded tensor has; 0: none is sharded */
-    int64_t step;         /* of the optimizer; -1: not known, -2: parameters disagree */
+    bool is_ordered;     /* the weights of a file stand in the order of the model */
+    bool is_interleaved; /* but those of several ranks do not, one rank after another */
+    bool is_dealt;       /* ranks that hold no weights, or fewer than they number, have states */
+    uint64_t mesh_ranks; /* most ranks that a mesh of a sharded tensor has; 0: none is sharded */
+    int64_t step;        /* of the optimizer; -1: not known, -2: parameters disagree */
 };
 
 /* Where a walk stands in a file. */

@@ -129,7 +129,7 @@ static enum gradcmp_status copy_optimizer(struct parting *parting, uint32_t numb
         GCMP_FAIL_MEMORY(parting->error);
     }
     set->optimizers[set->optimizer_count] =
-        (struct gcmp_pt_optimizer){set->entry_count, optimizer.count};
+        (struct gcmp_pt_optimizer){set->entry_count, optimizer.count, optimizer.path};
     for (size_t i = 0; i < optimizer.count; i++) {
         if (!gcmp_grow(&set->entries, set->entry_count, &set->entry_capacity,
                        sizeof *set->entries)) {
@@ -304,57 +304,70 @@ static enum gradcmp_status take_name(struct lists *lists, const char *name, size
     return GRADCMP_OK;
 }
 
-/* Whether names come one after another, from rank to rank: the first one that a rank adds carries
- * on a list of layers where the rank before ends. Stages that take turns (virtual ones) do not. */
-static enum gradcmp_status check_order(struct parting *parting, enum gcmp_pt_kind kind,
-                                       struct gcmp_map *names, struct lists *lists) {
-    struct gcmp_pt_set *set = parting->set;
-    int32_t rank = -1;
+static bool is_part(const struct gcmp_pt_set *set, uint32_t file) {
+    return strstr(gcmp_dir_file_name(set->catalogue->dir, file), "-of-") != NULL;
+}
+
+/* Whether names come one after another, from file to file: the first one that a file adds carries
+ * on a list of layers where the file before ends, or both are parts of a series. Stages that take
+ * turns (virtual ones) do not. */
+static enum gradcmp_status check_order(const struct parting *parting, struct gcmp_map *names,
+                                       struct lists *lists, bool *is_ordered) {
+    const struct gcmp_pt_set *set = parting->set;
+    const struct gcmp_pt_tensor *last = NULL;
     size_t n = 0;
-    for (size_t i = 0; i < set->tensor_count && !set->is_interleaved; i++) {
+    *is_ordered = true;
+    for (size_t i = 0; i < set->tensor_count && *is_ordered; i++) {
         const struct gcmp_pt_tensor *tensor = &set->tensors[i];
-        const char *name = is_numbered(tensor) ? set->entries[tensor->entry].name : tensor->name;
         bool follows, carries_on;
-        if (tensor->kind != kind || name == NULL) {
+        if (tensor->kind != GCMP_PT_WEIGHT) {
             continue;
         }
-        enum gcmp_map_result result = gcmp_map_add(names, name, strlen(name), i, NULL);
+        enum gcmp_map_result result =
+            gcmp_map_add(names, tensor->name, strlen(tensor->name), i, NULL);
         if (result == GCMP_MAP_NO_MEMORY) {
             GCMP_FAIL_MEMORY(parting->error);
         }
         if (result == GCMP_MAP_ADDED) {
-            GCMP_TRY(take_name(lists, name, n, &follows, &carries_on, parting->error));
-            bool is_boundary = n > 0 && tensor->rank > 0 && tensor->rank != rank;
-            set->is_interleaved = !follows || (is_boundary && !carries_on);
-            rank = tensor->rank;
+            GCMP_TRY(take_name(lists, tensor->name, n, &follows, &carries_on, parting->error));
+            bool is_alone = last != NULL && last->file != tensor->file &&
+                            !(is_part(set, last->file) && is_part(set, tensor->file));
+            *is_ordered = follows && (carries_on || !is_alone);
+            last = tensor;
             n++;
         }
     }
     return GRADCMP_OK;
 }
 
-/* Without weights, what has names stands in their order: not where groups deal them. */
+/* Weights in one file stand in its order. In several, those of a rank still do where it has one. */
 static enum gradcmp_status settle_order(struct parting *parting) {
     struct gcmp_pt_set *set = parting->set;
     struct gcmp_map names = GCMP_MAP_INIT;
     struct lists lists = {.index = GCMP_MAP_INIT};
-    bool has_weights = false, has_ranks = false;
+    const struct gcmp_pt_tensor *last = NULL;
+    bool has_files = false, has_files_of_rank = false, is_ordered;
     for (size_t i = 0; i < set->tensor_count; i++) {
-        has_weights = has_weights || set->tensors[i].kind == GCMP_PT_WEIGHT;
-        has_ranks = has_ranks || set->tensors[i].rank > 0;
+        const struct gcmp_pt_tensor *tensor = &set->tensors[i];
+        if (tensor->kind == GCMP_PT_WEIGHT) {
+            bool is_other = last != NULL && last->file != tensor->file;
+            has_files = has_files || is_other;
+            has_files_of_rank = has_files_of_rank || (is_other && last->rank == tensor->rank);
+            last = tensor;
+        }
     }
-    if (!has_weights && set->has_groups) {
-        set->is_interleaved = true;
-    }
-    if (!has_ranks || (has_weights && !parting->has_stages)) {
+    if (!has_files || (!parting->has_stages && !has_files_of_rank)) {
         return GRADCMP_OK;
     }
-    enum gradcmp_status status =
-        check_order(parting, has_weights ? GCMP_PT_WEIGHT : GCMP_PT_STATE, &names, &lists);
+    enum gradcmp_status status = check_order(parting, &names, &lists, &is_ordered);
     gcmp_map_free(&names);
     gcmp_map_free(&lists.index);
     free(lists.last);
     free(lists.at);
+    if (status == GRADCMP_OK && !is_ordered) {
+        set->is_interleaved = true;
+        set->is_ordered = set->is_ordered && !has_files_of_rank;
+    }
     return status;
 }
 

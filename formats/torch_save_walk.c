@@ -266,6 +266,9 @@ static enum gradcmp_status walk_candidate(struct gcmp_pt_place *place,
     for (size_t i = first; i < place->set->tensor_count && is_model && !is_alone; i++) {
         place->set->tensors[i].name = place->set->tensors[i].key;
     }
+    if (is_model && !is_alone) {
+        place->set->is_ordered = false; /* dicts stand in the order of the file, not the model's */
+    }
     bool is_bare = is_model && candidate->path[0] == '\0';
     return is_bare ? name_bare(place, first) : GRADCMP_OK;
 }

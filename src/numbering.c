@@ -73,12 +73,14 @@ static void write_names(const struct naming *naming) {
     naming->numbered->number_groups = NULL;
 }
 
-/* Try the weights of the named side, then its own states, whose order is the weights' too. */
+/* Try the weights of the named side, then its own states. These stand in the order in which they
+ * were made, which is not the weights' where one had no gradient at first, or groups list them. */
 static enum gradcmp_status solve(struct naming *naming, const char *state) {
     take_numbers(naming, state);
     take_weights(naming, "param");
     if (naming->ids.weight_count == 0) {
         take_weights(naming, state);
+        naming->ids.is_ordered = false;
     }
     GCMP_TRY(gcmp_ids_solve(&naming->ids, naming->error));
     write_names(naming);
@@ -108,6 +110,13 @@ static enum gradcmp_status name_by(const struct gradcmp_catalogue *named,
 static enum gradcmp_status check_groups(const struct gradcmp_catalogue *a,
                                         const struct gradcmp_catalogue *b,
                                         struct gradcmp_error *error) {
+    bool is_other = a->number_optimizers != NULL && b->number_optimizers != NULL &&
+                    strcmp(a->number_optimizers, b->number_optimizers) != 0;
+    if (is_other) {
+        GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
+                  "both sides number their parameters and name none, but their optimizers have "
+                  "other names, or stand in another order");
+    }
     if (a->number_count == b->number_count &&
         memcmp(a->number_groups, b->number_groups, a->number_count * sizeof *a->number_groups) ==
             0) {

@@ -142,6 +142,7 @@ struct gradcmp_catalogue {
      * checkpoint tells which parameters they are: the group of each number; else NULL. */
     const uint32_t *number_groups;
     size_t number_count;
+    const char *number_optimizers;   /* names of several that number, in their order; or NULL */
     const char *const *number_names; /* names that the reports give to numbers; NULL: none */
     bool is_ordered; /* stored tensors stand in the order of the model's state dict */
     enum gradcmp_dtype

@@ -326,37 +326,6 @@ static void test_torch_save_stages__stages_in_turns_have_no_order(void **state) 
     }
 }
 
-/* Names in the states alone are in an order too. */
-static void test_torch_save_stages__states_with_names_have_an_order(void **state) {
-    static const char *const in_turns[] = {
-        PT_OPTIMIZER(MOMENT("0", "0") MOMENT("1", "1"),
-                     NAMED(PT_INT("0") PT_INT("1"), PT_TEXT("l.0") PT_TEXT("l.2"))),
-        PT_OPTIMIZER(MOMENT("0", "2"), NAMED(PT_INT("0"), PT_TEXT("l.1"))),
-    };
-    static const char *const in_order[] = {
-        PT_OPTIMIZER(MOMENT("0", "0"), NAMED(PT_INT("0"), PT_TEXT("l.0"))),
-        PT_OPTIMIZER(MOMENT("0", "2"), NAMED(PT_INT("0"), PT_TEXT("l.1"))),
-    };
-    static const char *const in_groups[] = {
-        PT_OPTIMIZER(MOMENT("0", "0") MOMENT("1", "1"),
-                     NAMED(PT_INT("0"), PT_TEXT("l.1")) NAMED(PT_INT("1"), PT_TEXT("l.0"))),
-    };
-    const struct {
-        const char *const *pickles;
-        size_t count;
-        bool is_ordered;
-    } rows[] = {{in_turns, 2, false}, {in_order, 2, true}, {in_groups, 1, false}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        write_ranks(*state, rows[i].pickles, rows[i].count);
-        remove_ranks(*state, rows[i].count, 2);
-        struct opened *opened = open_good(&gcmp_format_torch_save, *state);
-        if (opened->catalogue.is_ordered != rows[i].is_ordered) {
-            fail_msg("row %zu: ordered %d", i, opened->catalogue.is_ordered);
-        }
-        close_format(opened);
-    }
-}
-
 /* The order of all weights does not matter to a rank that counts its own. */
 static void test_torch_save_stages__stages_in_turns_count_their_own(void **state) {
     static const char *const pickles[] = {
@@ -401,7 +370,6 @@ int main(void) {
         TEMP_TEST(test_torch_save_stages__states_of_other_numbers_are_refused),
         TEMP_TEST(test_torch_save_stages__numbers_of_a_rank_without_weights_are_refused),
         TEMP_TEST(test_torch_save_stages__names_stand_beside_numbers),
-        TEMP_TEST(test_torch_save_stages__states_with_names_have_an_order),
         TEMP_TEST(test_torch_save_stages__fewer_weights_than_numbers_are_refused),
         TEMP_TEST(test_torch_save_stages__a_stage_without_an_optimizer_is_told),
         TEMP_TEST(test_torch_save_stages__a_number_that_fits_no_weight_is_refused),
