@@ -33,18 +33,18 @@ uint64_t gcmp_dcp_first_writer(const struct gradcmp_catalogue *catalogue,
 }
 
 bool gcmp_dcp_is_ordered(const struct gradcmp_catalogue *catalogue) {
-    uint64_t writers[2] = {UINT64_MAX, UINT64_MAX}; /* of weights, of states */
-    bool several[2] = {false, false};
+    uint64_t first = UINT64_MAX;
     for (size_t i = 0; i < catalogue->stored_count; i++) {
         const struct gradcmp_stored *stored = &catalogue->stored[i];
-        if (stored->state == NULL || strcmp(stored->state, "step") == 0 ||
+        if (stored->state == NULL || strcmp(stored->state, "param") != 0 ||
             !gcmp_dtype_is_float((enum gradcmp_dtype)stored->dtype)) {
             continue;
         }
-        size_t kind = strcmp(stored->state, "param") == 0 ? 0 : 1;
         uint64_t writer = gcmp_dcp_first_writer(catalogue, stored);
-        several[kind] = several[kind] || (writers[kind] != UINT64_MAX && writers[kind] != writer);
-        writers[kind] = writer;
+        if (first != UINT64_MAX && first != writer) {
+            return false;
+        }
+        first = writer;
     }
-    return !several[writers[0] == UINT64_MAX ? 1 : 0];
+    return first != UINT64_MAX;
 }

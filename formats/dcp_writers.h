@@ -18,8 +18,8 @@
 uint64_t gcmp_dcp_first_writer(const struct gradcmp_catalogue *catalogue,
                                const struct gradcmp_stored *stored);
 
-/* Whether the weights (where there are none, the states) stand in the order of the model: one rank
- * was the first writer of them all. */
+/* Whether there are weights that stand in the order of the model: one rank was the first writer of
+ * them all. States alone stand in the order in which they were made. */
 bool gcmp_dcp_is_ordered(const struct gradcmp_catalogue *catalogue);
 
 #endif

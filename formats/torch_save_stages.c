@@ -356,6 +356,9 @@ static enum gradcmp_status settle_order(struct parting *parting) {
             last = tensor;
         }
     }
+    if (last == NULL) { /* states stand in the order in which they were made */
+        set->is_ordered = false;
+    }
     if (!has_files || (!parting->has_stages && !has_files_of_rank)) {
         return GRADCMP_OK;
     }

@@ -73,14 +73,13 @@ static void write_names(const struct naming *naming) {
     naming->numbered->number_groups = NULL;
 }
 
-/* Try the weights of the named side, then its own states. These stand in the order in which they
- * were made, which is not the weights' where one had no gradient at first, or groups list them. */
+/* Try the weights of the named side, then its own states; a format that keeps these in the order in
+ * which they were made, which is not the weights', is not ordered where it has no weights. */
 static enum gradcmp_status solve(struct naming *naming, const char *state) {
     take_numbers(naming, state);
     take_weights(naming, "param");
     if (naming->ids.weight_count == 0) {
         take_weights(naming, state);
-        naming->ids.is_ordered = false;
     }
     GCMP_TRY(gcmp_ids_solve(&naming->ids, naming->error));
     write_names(naming);

@@ -326,6 +326,43 @@ static void test_torch_save_stages__stages_in_turns_have_no_order(void **state) 
     }
 }
 
+/* Files, dicts and states that are put together are in an order that says nothing of the model's.
+ */
+static void test_torch_save_stages__what_is_put_together_has_no_order(void **state) {
+    static const struct {
+        const char *names[2], *pickles[2];
+        bool is_ordered;
+    } rows[] = {
+        {{"decoder.pt", "encoder.pt"}, {PT_DICT(WEIGHT("d.w")), PT_DICT(WEIGHT("e.w"))}, false},
+        {{"m-00001-of-00002.pt", "m-00002-of-00002.pt"},
+         {PT_DICT(WEIGHT("d.w")), PT_DICT(WEIGHT("e.w"))},
+         true},
+        {{"part1.pt", "part2.pt"}, {PT_DICT(WEIGHT("l.0")), PT_DICT(WEIGHT("l.1"))}, true},
+        {{"a.pt", NULL}, {PT_DICT(WEIGHT("d.w") WEIGHT("e.w")), NULL}, true},
+        {{"a.pt", NULL},
+         {PT_DICT(PT_TEXT("d") PT_DICT(WEIGHT("w")) PT_TEXT("e") PT_DICT(WEIGHT("w"))), NULL},
+         false},
+        {{"a.pt", NULL},
+         {PT_OPTIMIZER(MOMENT("0", "0"), NAMED(PT_INT("0"), PT_TEXT("d.w"))), NULL},
+         false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (size_t k = 0; k < 2 && rows[i].names[k] != NULL; k++) {
+            write_pt(*state, rows[i].names[k], rows[i].pickles[k]);
+        }
+        struct opened *opened = open_good(&gcmp_format_torch_save, *state);
+        if (opened->catalogue.is_ordered != rows[i].is_ordered) {
+            fail_msg("row %zu: ordered %d", i, opened->catalogue.is_ordered);
+        }
+        close_format(opened);
+        for (size_t k = 0; k < 2 && rows[i].names[k] != NULL; k++) {
+            char *path = temp_path(*state, rows[i].names[k]);
+            remove(path);
+            free(path);
+        }
+    }
+}
+
 /* The order of all weights does not matter to a rank that counts its own. */
 static void test_torch_save_stages__stages_in_turns_count_their_own(void **state) {
     static const char *const pickles[] = {
@@ -372,6 +409,7 @@ int main(void) {
         TEMP_TEST(test_torch_save_stages__names_stand_beside_numbers),
         TEMP_TEST(test_torch_save_stages__fewer_weights_than_numbers_are_refused),
         TEMP_TEST(test_torch_save_stages__a_stage_without_an_optimizer_is_told),
+        TEMP_TEST(test_torch_save_stages__what_is_put_together_has_no_order),
         TEMP_TEST(test_torch_save_stages__a_number_that_fits_no_weight_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
