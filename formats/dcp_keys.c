@@ -189,7 +189,7 @@ static bool is_state_path(const struct gcmp_node *path, size_t count) {
         (text != NULL && gcmp_dcp_is_model(text) && !is_known_state(leaf, strlen(leaf)))) {
         return false;
     }
-    bool is_alone = (is_text(above, "optim") || is_text(above, "optimizer"));
+    bool is_alone = is_text(above, "optim") || is_text(above, "optimizer");
     return is_text(above, "state") || (is_alone && gcmp_dcp_is_clear_state(leaf, strlen(leaf)));
 }
 

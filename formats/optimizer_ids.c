@@ -7,11 +7,6 @@
 
 #include "base/map.h"
 
-/* What a refusal can advise. */
-#define WAY_OUT                                                                                    \
-    "; save with names (torch.distributed.checkpoint.state_dict, or an optimizer made "            \
-    "from named_parameters())"
-
 static bool fits(const struct gcmp_ids_entry *entry, const struct gcmp_ids_weight *weight) {
     return entry->shape == NULL ||
            (entry->ndim == weight->ndim &&
@@ -44,7 +39,7 @@ static enum gradcmp_status fail_entry(const struct gcmp_ids *ids, size_t number,
     write_shape(shape, sizeof shape, ids->entries[number].ndim, ids->entries[number].shape);
     GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
               "the optimizer numbers its parameters, and number %zu, of shape %s, %s%s",
-              ids->numbers == NULL ? number : ids->numbers[number], shape, what, WAY_OUT);
+              ids->numbers == NULL ? number : ids->numbers[number], shape, what, GCMP_IDS_WAY_OUT);
 }
 
 /* One group, one number for each weight. */
@@ -298,7 +293,7 @@ enum gradcmp_status gcmp_ids_solve(struct gcmp_ids *ids, struct gradcmp_error *e
     if (ids->entry_count > ids->weight_count) {
         GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
                   "the optimizer numbers %zu parameters, but there are only %zu weights%s",
-                  ids->entry_count, ids->weight_count, WAY_OUT);
+                  ids->entry_count, ids->weight_count, GCMP_IDS_WAY_OUT);
     }
     if (count_groups(ids) <= 1 && is_one_sequence(ids)) {
         return ids->entry_count == ids->weight_count ? take_all(ids, error) : take_part(ids, error);

@@ -10,6 +10,11 @@
 
 #include "base/error.h"
 
+/* What a refusal of numbers can advise. */
+#define GCMP_IDS_WAY_OUT                                                                           \
+    "; save with names (torch.distributed.checkpoint.state_dict, or an optimizer made "            \
+    "from named_parameters())"
+
 /* A weight that a number may mean. */
 struct gcmp_ids_weight {
     const char *name;

@@ -11,12 +11,6 @@
 
 enum { MAX_NAMED_OPTIMIZERS = 64 };
 
-/* Tensors whose numbers are solved at once. */
-struct scope {
-    size_t first, end; /* of the set's tensors, of which those count that are as is_own says */
-    int32_t rank;      /* whose own entries; -1: all ranks' */
-};
-
 struct naming {
     struct gcmp_pt_set *set;
     struct gcmp_ids_weight *weights; /* room for all tensors */
@@ -34,7 +28,9 @@ struct record_key {
     uint64_t offset_bytes, length_bytes, file;
 };
 
-static bool is_in(const struct scope *scope, const struct gcmp_pt_tensor *tensor) {
+/* A scope is what is solved at once: all tensors, for rank -1, or a rank's. Of these count those
+ * that are as is_own says. */
+static bool is_in(const struct gcmp_pt_run *scope, const struct gcmp_pt_tensor *tensor) {
     return tensor->is_own == (scope->rank >= 0);
 }
 
@@ -71,8 +67,8 @@ static enum gradcmp_status find_earlier(const struct naming *naming,
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status collect_weights(const struct naming *naming, const struct scope *scope,
-                                           size_t *count) {
+static enum gradcmp_status collect_weights(const struct naming *naming,
+                                           const struct gcmp_pt_run *scope, size_t *count) {
     struct gcmp_map names = GCMP_MAP_INIT, records = GCMP_MAP_INIT;
     enum gradcmp_status status = GRADCMP_OK;
     *count = 0;
@@ -118,7 +114,7 @@ static void take_optimizer(const struct naming *naming, size_t number, size_t *c
 }
 
 /* Collect the numbers of a scope: of all ranks' optimizers, or of those with states in it. */
-static size_t collect_entries(const struct naming *naming, const struct scope *scope) {
+static size_t collect_entries(const struct naming *naming, const struct gcmp_pt_run *scope) {
     const struct gcmp_pt_set *set = naming->set;
     size_t count = 0;
     for (size_t i = 0; i < set->optimizer_count && scope->rank < 0; i++) {
@@ -129,7 +125,7 @@ static size_t collect_entries(const struct naming *naming, const struct scope *s
     }
     for (size_t i = scope->first; i < scope->end && scope->rank >= 0; i++) {
         const struct gcmp_pt_tensor *tensor = &set->tensors[i];
-        if (tensor->kind == GCMP_PT_STATE && tensor->entry != SIZE_MAX &&
+        if (gcmp_pt_is_numbered(tensor) &&
             !naming->is_taken[set->entries[tensor->entry].optimizer]) {
             take_optimizer(naming, set->entries[tensor->entry].optimizer, &count);
         }
@@ -138,10 +134,10 @@ static size_t collect_entries(const struct naming *naming, const struct scope *s
 }
 
 /* Give every number the shape of one of its states. */
-static void collect_shapes(const struct naming *naming, const struct scope *scope) {
+static void collect_shapes(const struct naming *naming, const struct gcmp_pt_run *scope) {
     for (size_t i = scope->first; i < scope->end; i++) {
         const struct gcmp_pt_tensor *tensor = &naming->set->tensors[i];
-        if (is_in(scope, tensor) && tensor->kind == GCMP_PT_STATE && tensor->entry != SIZE_MAX &&
+        if (is_in(scope, tensor) && gcmp_pt_is_numbered(tensor) &&
             naming->set->entries[tensor->entry].name == NULL && gcmp_pt_is_float(tensor) &&
             gcmp_pt_is_shaped(tensor->state)) {
             struct gcmp_ids_entry *entry = &naming->entries[naming->places[tensor->entry]];
@@ -202,7 +198,8 @@ static bool is_of_ranks(const struct gcmp_pt_set *set) {
 
 /* Numbers that could mean several of the weights still stand for themselves: two checkpoints of one
  * model count alike, and weights are compared under their names. */
-static enum gradcmp_status keep_unsolved(const struct naming *naming, const struct scope *scope,
+static enum gradcmp_status keep_unsolved(const struct naming *naming,
+                                         const struct gcmp_pt_run *scope,
                                          const struct gcmp_ids *ids,
                                          const struct gradcmp_error *why) {
     struct gcmp_dir *dir = naming->set->catalogue->dir;
@@ -223,7 +220,7 @@ static enum gradcmp_status keep_unsolved(const struct naming *naming, const stru
  * of all ranks, among which one optimizer's parameters are dealt. */
 static enum gradcmp_status collect_shared(const struct naming *naming, struct gcmp_ids *ids) {
     const struct gcmp_pt_set *set = naming->set;
-    struct scope first = {0, 0, -1};
+    struct gcmp_pt_run first = GCMP_PT_RUN_INIT;
     while (first.end < set->tensor_count && set->tensors[first.end].rank <= 0) {
         first.end++;
     }
@@ -232,7 +229,8 @@ static enum gradcmp_status collect_shared(const struct naming *naming, struct gc
         return GRADCMP_OK;
     }
     ids->is_ordered = ids->is_ordered && !set->is_interleaved;
-    return collect_weights(naming, &(struct scope){0, set->tensor_count, -1}, &ids->weight_count);
+    return collect_weights(naming, &(struct gcmp_pt_run){0, set->tensor_count, -1},
+                           &ids->weight_count);
 }
 
 /* Where ranks have states of other numbers and no weights tell whose these are, numbers count all
@@ -244,13 +242,11 @@ static enum gradcmp_status check_dealt(const struct naming *naming, const struct
     GCMP_FAIL_AT(naming->error, GRADCMP_ERROR_UNSUPPORTED,
                  gcmp_dir_path(naming->set->catalogue->dir), GRADCMP_NO_OFFSET,
                  "torch: %zu numbers of ranks' optimizers may count each rank's own parameters, or "
-                 "some of all %zu weights; save with names "
-                 "(torch.distributed.checkpoint.state_dict, or an optimizer made from "
-                 "named_parameters())",
+                 "some of all %zu weights" GCMP_IDS_WAY_OUT,
                  ids->entry_count, ids->weight_count);
 }
 
-static enum gradcmp_status solve(const struct naming *naming, const struct scope *scope) {
+static enum gradcmp_status solve(const struct naming *naming, const struct gcmp_pt_run *scope) {
     struct gcmp_pt_set *set = naming->set;
     struct gcmp_ids ids = {.weights = naming->weights,
                            .entries = naming->entries,
@@ -287,14 +283,11 @@ static enum gradcmp_status solve(const struct naming *naming, const struct scope
  * and so are tensors. */
 static enum gradcmp_status solve_scopes(const struct naming *naming) {
     const struct gcmp_pt_set *set = naming->set;
-    GCMP_TRY(solve(naming, &(struct scope){0, set->tensor_count, -1}));
-    for (size_t i = 0, end; i < set->tensor_count; i = end) {
-        int32_t rank = set->tensors[i].rank;
-        for (end = i + 1; end < set->tensor_count && set->tensors[end].rank == rank;) {
-            end++;
-        }
-        if (set->tensors[i].is_own) {
-            GCMP_TRY(solve(naming, &(struct scope){i, end, rank}));
+    struct gcmp_pt_run run = GCMP_PT_RUN_INIT;
+    GCMP_TRY(solve(naming, &(struct gcmp_pt_run){0, set->tensor_count, -1}));
+    while (gcmp_pt_next_run(set, &run)) {
+        if (set->tensors[run.first].is_own) {
+            GCMP_TRY(solve(naming, &run));
         }
     }
     return GRADCMP_OK;
@@ -356,7 +349,7 @@ out:
 static void name_states(struct gcmp_pt_set *set) {
     for (size_t i = 0; i < set->tensor_count; i++) {
         struct gcmp_pt_tensor *tensor = &set->tensors[i];
-        if (tensor->kind == GCMP_PT_STATE && tensor->entry != SIZE_MAX) {
+        if (gcmp_pt_is_numbered(tensor)) {
             tensor->name = set->entries[tensor->entry].name;
             tensor->kind = tensor->name == NULL ? GCMP_PT_OTHER : GCMP_PT_STATE;
         }

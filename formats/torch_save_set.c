@@ -45,6 +45,21 @@ bool gcmp_pt_same_shape(const struct gcmp_pt_tensor *a, const struct gcmp_pt_ten
            (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
 }
 
+bool gcmp_pt_is_numbered(const struct gcmp_pt_tensor *tensor) {
+    return tensor->kind == GCMP_PT_STATE && tensor->entry != SIZE_MAX;
+}
+
+bool gcmp_pt_next_run(const struct gcmp_pt_set *set, struct gcmp_pt_run *run) {
+    if (run->end >= set->tensor_count) {
+        return false;
+    }
+    *run = (struct gcmp_pt_run){run->end, run->end + 1, set->tensors[run->end].rank};
+    while (run->end < set->tensor_count && set->tensors[run->end].rank == run->rank) {
+        run->end++;
+    }
+    return true;
+}
+
 static enum gradcmp_status append(struct gcmp_pt_set *set, const struct gcmp_pt_tensor *tensor,
                                   struct gradcmp_error *error) {
     if (!gcmp_grow(&set->tensors, set->tensor_count, &set->tensor_capacity, sizeof *set->tensors)) {

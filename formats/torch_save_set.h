@@ -45,6 +45,14 @@ struct gcmp_pt_optimizer {
     const char *path; /* in the file */
 };
 
+/* The tensors of one rank, which stand side by side: files are in the order of ranks. */
+struct gcmp_pt_run {
+    size_t first, end; /* of the set's tensors */
+    int32_t rank;
+};
+#define GCMP_PT_RUN_INIT                                                                           \
+    { 0, 0, -1 }
+
 struct gcmp_pt_set {
     struct gradcmp_catalogue *catalogue;
     struct gcmp_pt_tensor *tensors;
@@ -120,6 +128,10 @@ bool gcmp_pt_is_shaped(const char *state);
 /* True for a tensor that is read, of real numbers. */
 bool gcmp_pt_is_float(const struct gcmp_pt_tensor *tensor);
 bool gcmp_pt_same_shape(const struct gcmp_pt_tensor *a, const struct gcmp_pt_tensor *b);
+/* True for a state of a parameter that has a number. */
+bool gcmp_pt_is_numbered(const struct gcmp_pt_tensor *tensor);
+/* Go on to the next rank's tensors; false behind the last. */
+bool gcmp_pt_next_run(const struct gcmp_pt_set *set, struct gcmp_pt_run *run);
 
 /* Find the ranks that hold other parameters than rank 0, as stages of a pipeline do: what they
  * number is their own. The order of all weights is known only where names show that one rank

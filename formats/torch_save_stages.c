@@ -5,12 +5,14 @@
 
 #include "base/catalogue.h"
 #include "base/grow.h"
+#include "formats/optimizer_ids.h"
 #include "formats/torch_save_set.h"
 
-/* The tensors of one rank, which stand side by side: files are in the order of ranks. */
-struct run {
-    size_t first, end;
-    int32_t rank;
+/* What was made of an optimizer; places are ends of runs, 0: of none yet. */
+struct mark {
+    size_t met_at;    /* the run that has a state of it, the last so far */
+    size_t copied_at; /* the run for which it was copied last ... */
+    size_t copy;      /* ... and the copy */
 };
 
 struct parting {
@@ -20,29 +22,13 @@ struct parting {
     size_t name_count;
     bool *is_counted;     /* of each entry: the files of rank 0 and of no rank have a state of it */
     size_t counted_count; /* of these */
-    size_t *seen_at;      /* of each entry: 1 + the run that has a state of it, the last so far */
-    size_t *copies;       /* of each optimizer: that made of it for a run ... */
-    size_t *copied_at;    /* ... that ends here; 0: none was */
+    size_t *seen_at;      /* of each entry: the end of the run that has a state of it, the last */
+    struct mark *marks;   /* of each optimizer */
     bool has_stages;      /* some rank has weights that rank 0 has not */
     struct gradcmp_error *error;
 };
 
-static bool next_run(const struct gcmp_pt_set *set, struct run *run) {
-    if (run->end >= set->tensor_count) {
-        return false;
-    }
-    *run = (struct run){run->end, run->end + 1, set->tensors[run->end].rank};
-    while (run->end < set->tensor_count && set->tensors[run->end].rank == run->rank) {
-        run->end++;
-    }
-    return true;
-}
-
-static bool is_numbered(const struct gcmp_pt_tensor *tensor) {
-    return tensor->kind == GCMP_PT_STATE && tensor->entry != SIZE_MAX;
-}
-
-static enum gradcmp_status note_first(struct parting *parting, const struct run *run) {
+static enum gradcmp_status note_first(struct parting *parting, const struct gcmp_pt_run *run) {
     for (size_t i = run->first; i < run->end; i++) {
         const struct gcmp_pt_tensor *tensor = &parting->set->tensors[i];
         if (tensor->kind == GCMP_PT_WEIGHT) {
@@ -53,7 +39,7 @@ static enum gradcmp_status note_first(struct parting *parting, const struct run 
             }
             parting->name_count += result == GCMP_MAP_ADDED;
         }
-        if (is_numbered(tensor) && !parting->is_counted[tensor->entry]) {
+        if (gcmp_pt_is_numbered(tensor) && !parting->is_counted[tensor->entry]) {
             parting->is_counted[tensor->entry] = true;
             parting->counted_count++;
         }
@@ -86,33 +72,32 @@ static enum gradcmp_status look_at_weight(struct parting *parting, const char *n
     return GRADCMP_OK;
 }
 
-static void look_at_state(const struct parting *parting, const struct run *run, size_t entry,
-                          struct findings *found) {
+static void look_at_state(const struct parting *parting, const struct gcmp_pt_run *run,
+                          size_t entry, struct findings *found) {
     const struct gcmp_pt_set *set = parting->set;
-    const struct gcmp_pt_optimizer *optimizer = &set->optimizers[set->entries[entry].optimizer];
-    bool is_own = set->entries[entry].rank >= 0, is_new = true;
+    uint32_t number = set->entries[entry].optimizer;
+    struct mark *mark = &parting->marks[number];
+    bool is_own = set->entries[entry].rank >= 0;
     if (parting->seen_at[entry] == run->end) {
         return;
     }
-    for (size_t i = optimizer->first; i < optimizer->first + optimizer->count && is_new; i++) {
-        is_new = parting->seen_at[i] != run->end;
-    }
     parting->seen_at[entry] = run->end;
-    found->numbers += is_new ? optimizer->count : 0;
+    found->numbers += mark->met_at != run->end ? set->optimizers[number].count : 0;
+    mark->met_at = run->end;
     found->states++;
     found->has_more = found->has_more || (!is_own && !parting->is_counted[entry]);
     found->has_list = found->has_list || is_own;
     found->has_unnamed = found->has_unnamed || (is_own && set->entries[entry].name == NULL);
 }
 
-static enum gradcmp_status look_at(struct parting *parting, const struct run *run,
+static enum gradcmp_status look_at(struct parting *parting, const struct gcmp_pt_run *run,
                                    struct findings *found) {
     *found = (struct findings){.weights = 0};
     for (size_t i = run->first; i < run->end; i++) {
         const struct gcmp_pt_tensor *tensor = &parting->set->tensors[i];
         if (tensor->kind == GCMP_PT_WEIGHT) {
             GCMP_TRY(look_at_weight(parting, tensor->name, found));
-        } else if (is_numbered(tensor)) {
+        } else if (gcmp_pt_is_numbered(tensor)) {
             look_at_state(parting, run, tensor->entry, found);
         }
     }
@@ -121,7 +106,7 @@ static enum gradcmp_status look_at(struct parting *parting, const struct run *ru
 
 /* Append a copy of an optimizer, whose entries are the rank's own. */
 static enum gradcmp_status copy_optimizer(struct parting *parting, uint32_t number,
-                                          const struct run *run) {
+                                          const struct gcmp_pt_run *run) {
     struct gcmp_pt_set *set = parting->set;
     struct gcmp_pt_optimizer optimizer = set->optimizers[number];
     if (!gcmp_grow(&set->optimizers, set->optimizer_count, &set->optimizer_capacity,
@@ -140,44 +125,41 @@ static enum gradcmp_status copy_optimizer(struct parting *parting, uint32_t numb
         entry.rank = run->rank;
         set->entries[set->entry_count++] = entry;
     }
-    parting->copies[number] = set->optimizer_count++;
-    parting->copied_at[number] = run->end;
+    parting->marks[number].copy = set->optimizer_count++;
+    parting->marks[number].copied_at = run->end;
     return GRADCMP_OK;
 }
 
 /* Give a rank entries of its own. */
-static enum gradcmp_status part(struct parting *parting, const struct run *run) {
+static enum gradcmp_status part(struct parting *parting, const struct gcmp_pt_run *run) {
     struct gcmp_pt_set *set = parting->set;
     for (size_t i = run->first; i < run->end; i++) {
         struct gcmp_pt_tensor *tensor = &set->tensors[i];
         tensor->is_own = true;
-        if (!is_numbered(tensor) || set->entries[tensor->entry].rank >= 0) {
+        if (!gcmp_pt_is_numbered(tensor) || set->entries[tensor->entry].rank >= 0) {
             continue;
         }
         uint32_t number = set->entries[tensor->entry].optimizer;
-        if (parting->copied_at[number] != run->end) {
+        if (parting->marks[number].copied_at != run->end) {
             GCMP_TRY(copy_optimizer(parting, number, run));
         }
         tensor->entry = tensor->entry - set->optimizers[number].first +
-                        set->optimizers[parting->copies[number]].first;
+                        set->optimizers[parting->marks[number].copy].first;
     }
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status refuse(const struct parting *parting, const struct run *run,
+static enum gradcmp_status refuse(const struct parting *parting, const struct gcmp_pt_run *run,
                                   const char *what) {
     const struct gcmp_pt_set *set = parting->set;
     GCMP_FAIL_AT(parting->error, GRADCMP_ERROR_UNSUPPORTED,
                  gcmp_dir_file_path(set->catalogue->dir, set->tensors[run->first].file),
-                 GRADCMP_NO_OFFSET,
-                 "torch: %s; save with names (torch.distributed.checkpoint.state_dict, or an "
-                 "optimizer made from named_parameters())",
-                 what);
+                 GRADCMP_NO_OFFSET, "torch: %s" GCMP_IDS_WAY_OUT, what);
 }
 
 /* A rank with the weights of rank 0 counts as rank 0 does. One with others counts its own where
  * they are as many as its numbers or more. */
-static enum gradcmp_status part_run(struct parting *parting, const struct run *run) {
+static enum gradcmp_status part_run(struct parting *parting, const struct gcmp_pt_run *run) {
     struct findings found;
     gcmp_map_free(&parting->others);
     parting->others = (struct gcmp_map)GCMP_MAP_INIT;
@@ -205,14 +187,14 @@ struct kinds {
     bool weights, states, numbers; /* numbers: states of parameters that have no name yet */
 };
 
-static struct kinds kinds_of(const struct gcmp_pt_set *set, const struct run *run) {
+static struct kinds kinds_of(const struct gcmp_pt_set *set, const struct gcmp_pt_run *run) {
     struct kinds kinds = {false, false, false};
     for (size_t i = run->first; i < run->end; i++) {
         const struct gcmp_pt_tensor *tensor = &set->tensors[i];
         kinds.weights = kinds.weights || tensor->kind == GCMP_PT_WEIGHT;
         kinds.states = kinds.states || tensor->kind == GCMP_PT_STATE;
-        kinds.numbers =
-            kinds.numbers || (is_numbered(tensor) && set->entries[tensor->entry].name == NULL);
+        kinds.numbers = kinds.numbers ||
+                        (gcmp_pt_is_numbered(tensor) && set->entries[tensor->entry].name == NULL);
     }
     return kinds;
 }
@@ -220,11 +202,11 @@ static struct kinds kinds_of(const struct gcmp_pt_set *set, const struct run *ru
 /* Once ranks hold different weights, numbers of a rank without any count nobody knows what, and
  * weights without an optimizer may lack a file. */
 static enum gradcmp_status check_stages(const struct parting *parting) {
-    struct run run = {0, 0, -1};
+    struct gcmp_pt_run run = GCMP_PT_RUN_INIT;
     int32_t bare = -1;
     size_t bare_count = 0;
     bool has_states = false;
-    while (parting->has_stages && next_run(parting->set, &run)) {
+    while (parting->has_stages && gcmp_pt_next_run(parting->set, &run)) {
         struct kinds kinds = kinds_of(parting->set, &run);
         if (run.rank > 0 && kinds.numbers && !kinds.weights) {
             return refuse(parting, &run,
@@ -248,12 +230,16 @@ static enum gradcmp_status check_stages(const struct parting *parting) {
 
 /* --- the order of the weights --- */
 
-/* Lists of layers that names tell of: the text before each number in a name is a list's. */
+/* A list of layers that names tell of: the text before each number in a name is a list's. */
+struct list {
+    unsigned long long last; /* number in the name that was of it last ... */
+    size_t next;             /* ... and 1 + that name */
+};
+
 struct lists {
-    struct gcmp_map index;    /* text -> list */
-    unsigned long long *last; /* number in the name before that was of the list */
-    size_t *at;               /* 1 + the name that was of it last */
-    size_t count, room;
+    struct gcmp_map index; /* text -> list */
+    struct list *items;
+    size_t count, capacity;
 };
 
 /* Find the next number in a name; false at its end. */
@@ -265,18 +251,17 @@ static bool next_number(const char *name, size_t *at, size_t *digits) {
 }
 
 static enum gradcmp_status find_list(struct lists *lists, const char *name, size_t bytes,
-                                     size_t *list, bool *is_new, struct gradcmp_error *error) {
-    if (lists->count == lists->room) {
-        size_t room = lists->room;
-        if (!gcmp_grow(&lists->last, lists->count, &room, sizeof *lists->last) ||
-            !gcmp_grow(&lists->at, lists->count, &lists->room, sizeof *lists->at)) {
-            GCMP_FAIL_MEMORY(error);
-        }
+                                     struct list **list, bool *is_new,
+                                     struct gradcmp_error *error) {
+    size_t index;
+    if (!gcmp_grow(&lists->items, lists->count, &lists->capacity, sizeof *lists->items)) {
+        GCMP_FAIL_MEMORY(error);
     }
-    enum gcmp_map_result result = gcmp_map_add(&lists->index, name, bytes, lists->count, list);
+    enum gcmp_map_result result = gcmp_map_add(&lists->index, name, bytes, lists->count, &index);
     if (result == GCMP_MAP_NO_MEMORY) {
         GCMP_FAIL_MEMORY(error);
     }
+    *list = &lists->items[index];
     *is_new = result == GCMP_MAP_ADDED;
     lists->count += *is_new;
     return GRADCMP_OK;
@@ -291,15 +276,14 @@ static enum gradcmp_status take_name(struct lists *lists, const char *name, size
     *follows = true;
     while (next_number(name, &at, &digits) && *follows) {
         unsigned long long number = digits < 19 ? strtoull(name + at, NULL, 10) : 0;
-        size_t list;
+        struct list *list;
         bool is_new;
         GCMP_TRY(find_list(lists, name, at, &list, &is_new, error));
         if (!is_new) {
-            *follows = lists->at[list] == n && number >= lists->last[list] && digits < 19;
+            *follows = list->next == n && number >= list->last && digits < 19;
             *carries_on = *carries_on || *follows;
         }
-        lists->last[list] = number;
-        lists->at[list] = n + 1;
+        *list = (struct list){number, n + 1};
     }
     return GRADCMP_OK;
 }
@@ -365,8 +349,7 @@ static enum gradcmp_status settle_order(struct parting *parting) {
     enum gradcmp_status status = check_order(parting, &names, &lists, &is_ordered);
     gcmp_map_free(&names);
     gcmp_map_free(&lists.index);
-    free(lists.last);
-    free(lists.at);
+    free(lists.items);
     if (status == GRADCMP_OK && !is_ordered) {
         set->is_interleaved = true;
         set->is_ordered = set->is_ordered && !has_files_of_rank;
@@ -375,8 +358,8 @@ static enum gradcmp_status settle_order(struct parting *parting) {
 }
 
 static enum gradcmp_status part_all(struct parting *parting) {
-    struct run run = {0, 0, -1};
-    while (next_run(parting->set, &run)) {
+    struct gcmp_pt_run run = GCMP_PT_RUN_INIT;
+    while (gcmp_pt_next_run(parting->set, &run)) {
         GCMP_TRY(run.rank <= 0 ? note_first(parting, &run) : part_run(parting, &run));
     }
     GCMP_TRY(check_stages(parting));
@@ -388,10 +371,9 @@ enum gradcmp_status gcmp_pt_part_stages(struct gcmp_pt_set *set, struct gradcmp_
         .set = set, .names = GCMP_MAP_INIT, .others = GCMP_MAP_INIT, .error = error};
     parting.seen_at = calloc(set->entry_count + 1, sizeof *parting.seen_at);
     parting.is_counted = calloc(set->entry_count + 1, sizeof *parting.is_counted);
-    parting.copies = calloc(set->optimizer_count + 1, sizeof *parting.copies);
-    parting.copied_at = calloc(set->optimizer_count + 1, sizeof *parting.copied_at);
-    bool has_memory = parting.seen_at != NULL && parting.is_counted != NULL &&
-                      parting.copies != NULL && parting.copied_at != NULL;
+    parting.marks = calloc(set->optimizer_count + 1, sizeof *parting.marks);
+    bool has_memory =
+        parting.seen_at != NULL && parting.is_counted != NULL && parting.marks != NULL;
     enum gradcmp_status status = has_memory ? part_all(&parting)
                                             : gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL,
                                                              GRADCMP_NO_OFFSET, "out of memory");
@@ -399,7 +381,6 @@ enum gradcmp_status gcmp_pt_part_stages(struct gcmp_pt_set *set, struct gradcmp_
     gcmp_map_free(&parting.others);
     free(parting.seen_at);
     free(parting.is_counted);
-    free(parting.copies);
-    free(parting.copied_at);
+    free(parting.marks);
     return status;
 }
