@@ -127,11 +127,14 @@ static void take_shape(struct codec *codec, const uint64_t **shape, uint8_t *ndi
     codec->failed = codec->failed || (*shape != NULL && !gcmp_product(*shape, *ndim, &elems));
 }
 
-static void take_cause(struct codec *codec, struct gradcmp_cause *cause) {
+/* A kind and what it says stand together; a pair may have neither. */
+static void take_cause(struct codec *codec, struct gradcmp_cause *cause, bool may_be_none) {
     take_text(codec, &cause->kind);
     take_real(codec, &cause->factor);
     take_real(codec, &cause->residual);
     take_text(codec, &cause->text);
+    bool has_kind = cause->kind != NULL, has_text = cause->text != NULL;
+    codec->failed = codec->failed || has_kind != has_text || !(has_kind || may_be_none);
 }
 
 static void take_rank_number(struct codec *codec, int32_t *rank) {
@@ -255,7 +258,7 @@ static void take_parameter(struct codec *codec, struct gradcmp_parameter_report 
     parameter->causes = !is_read ? parameter->causes
                                  : make(codec, parameter->cause_count, sizeof *parameter->causes);
     for (size_t i = 0; i < parameter->cause_count && !codec->failed; i++) {
-        take_cause(codec, &parameter->causes[i]);
+        take_cause(codec, &parameter->causes[i], false);
     }
     take_count(codec, &parameter->shard_count, 56);
     parameter->shards = !is_read ? parameter->shards
@@ -315,7 +318,7 @@ static void take_summary(struct codec *codec, struct gradcmp_pair_report *pair) 
     take_size(codec, &pair->worst);
     take_signed(codec, &pair->onset_layer);
     take_signed(codec, &pair->jump_layer);
-    take_cause(codec, &pair->cause);
+    take_cause(codec, &pair->cause, true);
     take_spread(codec, &pair->spread);
     take_text(codec, &pair->undecided_reason);
 }
