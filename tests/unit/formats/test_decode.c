@@ -405,7 +405,7 @@ static void test_decode_blosc__not_built_says_so(void **state) {
 #endif
 
 static void check_unshuffle(size_t count, size_t elem_bytes) {
-    unsigned char *content = make_content(count), *shuffled = malloc(count + 1);
+    unsigned char *content = make_content(count), *shuffled = calloc(count + 1, 1);
     size_t total = count / elem_bytes, whole = total * elem_bytes;
     for (size_t i = 0; i < whole; i++) {
         shuffled[i % elem_bytes * total + i / elem_bytes] = content[i];
