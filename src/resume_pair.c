@@ -5,6 +5,8 @@
 #include "base/checked.h"
 #include "resume.h"
 
+#define GREATEST_LAYER ((int64_t)1 << 40) /* those that names give end far below */
+
 /* Bytes under way: out of the report, or into it. */
 struct codec {
     struct gcmp_text *out;  /* writing; else NULL */
@@ -144,6 +146,12 @@ static void take_rank_number(struct codec *codec, int32_t *rank) {
     *rank = (int32_t)wide;
 }
 
+/* A layer, or -1. */
+static void take_layer(struct codec *codec, int64_t *layer) {
+    take_signed(codec, layer);
+    codec->failed = codec->failed || *layer < -1 || *layer > GREATEST_LAYER;
+}
+
 static void take_coords(struct codec *codec, const struct gradcmp_coords **coords) {
     bool is_there = *coords != NULL;
     struct gradcmp_coords own = is_there ? **coords : (struct gradcmp_coords){0};
@@ -218,7 +226,7 @@ static void take_tally(struct codec *codec, struct gradcmp_tally *tally) {
 
 static void take_identity(struct codec *codec, struct gradcmp_parameter_report *parameter) {
     take_text(codec, &parameter->name);
-    take_signed(codec, &parameter->layer);
+    take_layer(codec, &parameter->layer);
     take_flag(codec, &parameter->in_a);
     take_flag(codec, &parameter->in_b);
     take_shape(codec, &parameter->shape_a, &parameter->ndim_a);
@@ -281,6 +289,7 @@ static void take_bound(struct codec *codec, struct gradcmp_bound *bound) {
     take_real(codec, &bound->eps);
     take_real(codec, &bound->cap);
     take_word(codec, &bound->layers);
+    codec->failed = codec->failed || bound->layers > (uint64_t)GREATEST_LAYER;
     take_flag(codec, &bound->constant);
     bound->dtype = (enum gradcmp_dtype)take_small(codec, bound->dtype, 0, GRADCMP_DTYPE_COUNT - 1);
     bound->dtype_source = (enum gradcmp_dtype_source)take_small(codec, bound->dtype_source, 0,
@@ -316,8 +325,8 @@ static void take_summary(struct codec *codec, struct gradcmp_pair_report *pair) 
     take_real(codec, &pair->norm_b);
     take_real(codec, &pair->state_factor);
     take_size(codec, &pair->worst);
-    take_signed(codec, &pair->onset_layer);
-    take_signed(codec, &pair->jump_layer);
+    take_layer(codec, &pair->onset_layer);
+    take_layer(codec, &pair->jump_layer);
     take_cause(codec, &pair->cause, true);
     take_spread(codec, &pair->spread);
     take_text(codec, &pair->undecided_reason);
