@@ -44,18 +44,19 @@ static void take_weights(struct naming *naming, const char *state) {
     }
 }
 
-static void take_numbers(struct naming *naming, const char *state) {
-    for (size_t i = 0; i < naming->ids.entry_count; i++) {
-        naming->ids.entries[i] =
-            (struct gcmp_ids_entry){.group = naming->numbered->number_groups[i]};
+/* The group of each number, and the shape of its state; `entries` has one for each number. */
+static void take_numbers(const struct gradcmp_catalogue *numbered, const char *state,
+                         struct gcmp_ids_entry *entries) {
+    for (size_t i = 0; i < numbered->number_count; i++) {
+        entries[i] = (struct gcmp_ids_entry){.group = numbered->number_groups[i]};
     }
-    for (size_t i = 0; i < naming->numbered->stored_count; i++) {
-        const struct gradcmp_stored *stored = &naming->numbered->stored[i];
+    for (size_t i = 0; i < numbered->stored_count; i++) {
+        const struct gradcmp_stored *stored = &numbered->stored[i];
         size_t number =
-            is_of_state(stored, state) ? gcmp_number_of(naming->numbered, stored->name) : SIZE_MAX;
+            is_of_state(stored, state) ? gcmp_number_of(numbered, stored->name) : SIZE_MAX;
         if (number != SIZE_MAX) {
-            naming->ids.entries[number].shape = stored->shape;
-            naming->ids.entries[number].ndim = stored->ndim;
+            entries[number].shape = stored->shape;
+            entries[number].ndim = stored->ndim;
         }
     }
 }
@@ -76,7 +77,7 @@ static void write_names(const struct naming *naming) {
 /* Try the weights of the named side, then its own states; a format that keeps these in the order in
  * which they were made, which is not the weights', is not ordered where it has no weights. */
 static enum gradcmp_status solve(struct naming *naming, const char *state) {
-    take_numbers(naming, state);
+    take_numbers(naming->numbered, state, naming->ids.entries);
     take_weights(naming, "param");
     if (naming->ids.weight_count == 0) {
         take_weights(naming, state);
@@ -105,9 +106,75 @@ static enum gradcmp_status name_by(const struct gradcmp_catalogue *named,
     return status;
 }
 
+/* By shape; what has no state comes first. */
+static int order_shapes(const void *left, const void *right) {
+    const struct gcmp_ids_entry *a = left, *b = right;
+    if (a->shape == NULL || b->shape == NULL) {
+        return (a->shape != NULL) - (b->shape != NULL);
+    }
+    if (a->ndim != b->ndim) {
+        return a->ndim < b->ndim ? -1 : 1;
+    }
+    for (unsigned d = 0; d < a->ndim; d++) {
+        if (a->shape[d] != b->shape[d]) {
+            return a->shape[d] < b->shape[d] ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
+/* The first of `count` entries with another shape; `count`: none. */
+static size_t differ_at(const struct gcmp_ids_entry *a, const struct gcmp_ids_entry *b,
+                        size_t count) {
+    size_t i = 0;
+    while (i < count && order_shapes(&a[i], &b[i]) == 0) {
+        i++;
+    }
+    return i;
+}
+
+/* The same shapes in another order are no fault of the gradients: the same parameters have other
+ * numbers. `a` and `b` have an entry for each number, and are sorted. */
+static enum gradcmp_status check_order(struct gcmp_ids_entry *a, struct gcmp_ids_entry *b,
+                                       size_t count, struct gradcmp_error *error) {
+    size_t at = differ_at(a, b, count);
+    if (at == count) {
+        return GRADCMP_OK;
+    }
+    qsort(a, count, sizeof *a, order_shapes);
+    qsort(b, count, sizeof *b, order_shapes);
+    if (differ_at(a, b, count) < count) {
+        return GRADCMP_OK; /* another model, which the shapes tell */
+    }
+    GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
+              "both sides number their parameters and name none, but count them in another order: "
+              "the shapes are the same, and from number %zu on at other places" GCMP_IDS_WAY_OUT,
+              at);
+}
+
+static enum gradcmp_status check_shapes(const struct gradcmp_catalogue *a,
+                                        const struct gradcmp_catalogue *b, const char *state,
+                                        struct gradcmp_error *error) {
+    size_t count = a->number_count;
+    struct gcmp_ids_entry *entries = calloc(2 * count + 1, sizeof *entries);
+    if (entries == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    take_numbers(a, state, entries);
+    take_numbers(b, state, entries + count);
+    for (size_t i = 0; i < count; i++) { /* a state that one side lacks is judged by itself */
+        if (entries[i].shape == NULL || entries[count + i].shape == NULL) {
+            entries[i].shape = entries[count + i].shape = NULL;
+        }
+    }
+    enum gradcmp_status status = check_order(entries, entries + count, count, error);
+    free(entries);
+    return status;
+}
+
 /* Numbers on both sides mean the same parameters only if both count the same groups. */
 static enum gradcmp_status check_groups(const struct gradcmp_catalogue *a,
-                                        const struct gradcmp_catalogue *b,
+                                        const struct gradcmp_catalogue *b, const char *state,
                                         struct gradcmp_error *error) {
     bool is_other = a->number_optimizers != NULL && b->number_optimizers != NULL &&
                     strcmp(a->number_optimizers, b->number_optimizers) != 0;
@@ -119,7 +186,7 @@ static enum gradcmp_status check_groups(const struct gradcmp_catalogue *a,
     if (a->number_count == b->number_count &&
         memcmp(a->number_groups, b->number_groups, a->number_count * sizeof *a->number_groups) ==
             0) {
-        return GRADCMP_OK;
+        return check_shapes(a, b, state, error);
     }
     GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
               "both sides number their parameters and name none, but their optimizers have other "
@@ -136,7 +203,7 @@ enum gradcmp_status gcmp_name_by(const struct gradcmp_catalogue *named,
     if (!has_numbers(named)) {
         return name_by(named, numbered, state, error);
     }
-    GCMP_TRY(check_groups(named, numbered, error));
+    GCMP_TRY(check_groups(named, numbered, state, error));
     gcmp_take_number_names(numbered, named->number_names);
     return GRADCMP_OK;
 }
@@ -166,7 +233,7 @@ static enum gradcmp_status settle_pair(const struct gcmp_comparison *comparison,
     struct gradcmp_catalogue *baseline = catalogue_of(&comparison->baseline);
     struct gradcmp_catalogue *candidate = catalogue_of(&comparison->candidates[index]);
     if (has_numbers(baseline) && has_numbers(candidate)) {
-        return check_groups(baseline, candidate, error);
+        return check_groups(baseline, candidate, comparison->report->state, error);
     }
     if (has_numbers(candidate)) {
         return name_by(baseline, candidate, comparison->report->state, error);

@@ -151,6 +151,17 @@ def unreduced(out):
                    "%s/unreduced/rank%d.pt" % (out, rank))
 
 
+def numbers(out):
+    """Optimizers alone, without names: one counts the model in order, one from the end."""
+    for name, order in (("numbers", 1), ("numbers_reversed", -1)):
+        torch.manual_seed(3)
+        net = nn.Sequential(nn.Linear(5, 4), nn.Linear(4, 3))
+        optimizer = adam(list(net.parameters())[::order])
+        net(torch.ones(2, 5)).square().sum().backward()
+        optimizer.step()
+        torch.save({"optimizer": optimizer.state_dict()}, "%s/%s.pt" % (out, name))
+
+
 def words():
     generator = torch.Generator().manual_seed(5)
     return torch.randint(0, WORDS, (4, 8), generator=generator)
@@ -232,6 +243,7 @@ def local(out):
     trainer(out, "trainer_bug", 2, bug=True)
     stages(out)
     unreduced(out)
+    numbers(out)
 
 
 def ranks(rank, world, port, out, kind):
