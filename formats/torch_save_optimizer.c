@@ -335,9 +335,9 @@ static bool is_group_listed(const struct gcmp_pt_set *set, size_t end,
         return true;
     }
     for (size_t i = 0; i < count; i++, (*at)++) {
-        const struct gcmp_pt_entry *entry = &set->entries[*at];
+        const struct gcmp_pt_entry *entry = *at == end ? NULL : &set->entries[*at];
         int64_t id;
-        if (*at == end || !gcmp_node_int(gcmp_node_item(params, i), &id) || id != entry->id ||
+        if (entry == NULL || !gcmp_node_int(gcmp_node_item(params, i), &id) || id != entry->id ||
             entry->group != set->entries[*at - i].group) {
             return false;
         }
