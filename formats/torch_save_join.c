@@ -120,7 +120,15 @@ static enum gradcmp_status check_piece(const struct join *join, const struct gcm
                                        const struct gcmp_pt_tensor *tensor) {
     const char *other = gcmp_dir_file_name(join->set->catalogue->dir, first->file);
     bool is_piece = tensor->start != NULL && first->start != NULL && tensor->file == first->file;
-    if (!is_piece && (tensor->rank < 0 || first->rank < 0 || tensor->file == first->file)) {
+    if (!is_piece && tensor->file == first->file) {
+        TENSOR_FAIL(
+            join, tensor, GRADCMP_ERROR_UNSUPPORTED,
+            "the %.40s of \"%.160s\" is stored more than once, as \"%.160s\" and as "
+            "\"%.160s\": save models whose parameters have the same names in files of their "
+            "own",
+            tensor->state, first->name, first->key, tensor->key);
+    }
+    if (!is_piece && (tensor->rank < 0 || first->rank < 0)) {
         TENSOR_FAIL(join, tensor, GRADCMP_ERROR_UNSUPPORTED,
                     "\"%.160s\": the %.40s of this parameter is also in %.200s; name one file",
                     tensor->key, tensor->state, other);

@@ -10,6 +10,7 @@
 #include "base/cursor.h"
 #include "base/dtype.h"
 #include "base/grow.h"
+#include "formats/optimizer_ids.h"
 #include "formats/torch_save_set.h"
 
 enum { MAX_GROUPS = 1 << 20, MAX_NAME_BYTES = 2048 };
@@ -39,16 +40,6 @@ struct entry_key {
 
 static struct gcmp_arena *arena_of(const struct walk *walk) {
     return walk->place->set->catalogue->arena;
-}
-
-static enum gradcmp_status visit(struct gcmp_pt_place *place, const struct gcmp_node *node) {
-    if (place->visits_left == 0) {
-        PLACE_FAIL(place, GRADCMP_ERROR_LIMIT, node,
-                   "more entries than a pickle of %llu bytes can hold",
-                   (unsigned long long)place->torch->pickle->length_bytes);
-    }
-    place->visits_left--;
-    return GRADCMP_OK;
 }
 
 const char *gcmp_pt_state_word(struct gcmp_arena *arena, const char *word) {
@@ -136,7 +127,7 @@ static enum gradcmp_status walk_group(struct walk *walk, const struct gcmp_node 
         const struct gcmp_node *param = gcmp_node_item(params, i);
         const struct gcmp_node *name = is_named ? gcmp_node_item(names, i) : NULL;
         int64_t id;
-        GCMP_TRY(visit(walk->place, params));
+        GCMP_TRY(gcmp_pt_visit(walk->place, params, 0));
         GCMP_TRY(note_group(walk, param, number));
         if (gcmp_node_text(param) != NULL) {
             continue;
@@ -210,6 +201,8 @@ static enum gradcmp_status walk_value(struct walk *walk, const struct gcmp_node 
         }
         return GRADCMP_OK;
     }
+    GCMP_TRY(
+        gcmp_pt_visit(walk->place, key, GCMP_PT_TENSOR_BYTES + strlen(about.key) + strlen(word)));
     about.key = gcmp_arena_format(arena_of(walk), "%s.%s", about.key, word);
     about.state = gcmp_pt_state_word(arena_of(walk), word);
     if (about.key == NULL || about.state == NULL) {
@@ -270,6 +263,19 @@ static struct gradcmp_adam adam_of_group(const struct walk *walk, const struct g
     return walk->adams[group];
 }
 
+/* Walk over one parameter's values; *step is left where they tell none. */
+static enum gradcmp_status walk_values(struct walk *walk, const struct gcmp_node *values,
+                                       struct gcmp_pt_tensor about, double *step) {
+    for (size_t i = 0; i < gcmp_node_count(values); i++) {
+        const struct gcmp_node *word = NULL, *value = NULL;
+        GCMP_TRY(gcmp_pt_visit(walk->place, values, 0));
+        if (gcmp_node_pair(values, i, &word, &value)) {
+            GCMP_TRY(walk_value(walk, word, value, about, step));
+        }
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status walk_parameter(struct walk *walk, const struct gcmp_node *key,
                                           const struct gcmp_node *values) {
     struct gcmp_pt_tensor about = {.kind = GCMP_PT_STATE, .entry = SIZE_MAX};
@@ -290,14 +296,7 @@ static enum gradcmp_status walk_parameter(struct walk *walk, const struct gcmp_n
     }
     *adam = adam_of_group(walk, key);
     about.adam = adam;
-    for (size_t i = 0; i < gcmp_node_count(values); i++) {
-        const struct gcmp_node *word = NULL, *value = NULL;
-        GCMP_TRY(visit(walk->place, values));
-        if (gcmp_node_pair(values, i, &word, &value)) {
-            GCMP_TRY(walk_value(walk, word, value, about, &adam->step));
-        }
-    }
-    return GRADCMP_OK;
+    return walk_values(walk, values, about, &adam->step);
 }
 
 static enum gradcmp_status walk_groups(struct walk *walk, const struct gcmp_node *groups) {
@@ -309,7 +308,7 @@ static enum gradcmp_status walk_groups(struct walk *walk, const struct gcmp_node
     for (size_t i = 0; i < gcmp_node_count(groups); i++) {
         const struct gcmp_node *group = gcmp_node_item(groups, i);
         double step;
-        GCMP_TRY(visit(walk->place, groups));
+        GCMP_TRY(gcmp_pt_visit(walk->place, groups, 0));
         GCMP_TRY(walk_group(walk, group, i));
         walk->adams[i] = gcmp_pt_group_adam(group);
         if (gcmp_node_number(gcmp_node_get(group, "step"), &step)) {
@@ -400,7 +399,7 @@ static enum gradcmp_status walk_optimizer(struct walk *walk, const struct gcmp_n
     GCMP_TRY(walk_groups(walk, groups));
     for (size_t i = 0; i < gcmp_node_count(state); i++) {
         const struct gcmp_node *key = NULL, *values = NULL;
-        GCMP_TRY(visit(walk->place, state));
+        GCMP_TRY(gcmp_pt_visit(walk->place, state, strlen(walk->path)));
         if (gcmp_node_pair(state, i, &key, &values)) {
             GCMP_TRY(walk_parameter(walk, key, values));
         }
@@ -414,4 +413,25 @@ enum gradcmp_status gcmp_pt_walk_optimizer(struct gcmp_pt_place *place,
     enum gradcmp_status status = walk_optimizer(&walk, optimizer);
     gcmp_map_free(&walk.group_of);
     return status;
+}
+
+enum gradcmp_status gcmp_pt_walk_state(struct gcmp_pt_place *place, const struct gcmp_node *key,
+                                       const struct gcmp_node *values, const char *path) {
+    const char *name = gcmp_node_text(key);
+    if (name == NULL || strspn(name, "0123456789") == strlen(name)) {
+        PLACE_FAIL(place, GRADCMP_ERROR_UNSUPPORTED, values,
+                   "\"%s\" is the state of a parameter that has a number, and no list param_groups "
+                   "beside it tells what numbers count" GCMP_IDS_WAY_OUT,
+                   path);
+    }
+    struct walk walk = {.place = place, .path = path, .group_of = GCMP_MAP_INIT};
+    struct gcmp_pt_tensor about = {.kind = GCMP_PT_STATE, .key = path, .entry = SIZE_MAX};
+    struct gradcmp_adam *adam = gcmp_arena_alloc(arena_of(&walk), 1, sizeof *adam);
+    about.name = gcmp_arena_dup(arena_of(&walk), name);
+    if (adam == NULL || about.name == NULL) {
+        GCMP_FAIL_MEMORY(place->error);
+    }
+    *adam = (struct gradcmp_adam){(double)NAN, (double)NAN, (double)NAN};
+    about.adam = adam;
+    return walk_values(&walk, values, about, &adam->step);
 }

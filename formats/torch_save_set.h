@@ -82,6 +82,12 @@ struct gcmp_pt_place {
     struct gradcmp_error *error;
 };
 
+/* Take note of looking at one entry that takes so many bytes of memory: a dict, a tensor and a path
+ * may be in the object many times. Errors: LIMIT. */
+enum { GCMP_PT_TENSOR_BYTES = 128 }; /* some, of one tensor */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_visit(struct gcmp_pt_place *place,
+                                                   const struct gcmp_node *node, size_t bytes);
+
 /* True for what gcmp_pt_add_tensor takes: tensors, DTensors, ShardedTensors. */
 bool gcmp_pt_is_tensor(const struct gcmp_node *node);
 
@@ -108,6 +114,12 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_walk(struct gcmp_pt_place *place);
 GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_walk_optimizer(struct gcmp_pt_place *place,
                                                             const struct gcmp_node *optimizer,
                                                             const char *path);
+/* The same for the state of one parameter, a dict of tensors that stands under `key` (NULL: in a
+ * list), outside of such an optimizer. Errors: UNSUPPORTED besides, where the key is a number. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_walk_state(struct gcmp_pt_place *place,
+                                                        const struct gcmp_node *key,
+                                                        const struct gcmp_node *values,
+                                                        const char *path);
 /* The same for one dict of tensors, of that kind and state. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_walk_tensors(struct gcmp_pt_place *place,
                                                           const struct gcmp_node *dict,

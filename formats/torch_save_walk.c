@@ -1,28 +1,44 @@
 /* Finds weights and optimizers in the object that a file of torch.save holds. Frameworks call them
- * as they like, so what counts is form: an optimizer is a dict of "state" and "param_groups";
- * weights are a dict of tensors.
+ * as they like, so what counts is form: an optimizer is a dict of "state" and "param_groups", the
+ * state of one parameter a dict with "exp_avg" or the like; weights are a dict of tensors.
  *
- * Limits: MAX_DEPTH dicts or lists around what is looked for; MAX_DICTS dicts of tensors;
- * MAX_NAME_BYTES of a name; as many entries as the pickle has bytes, LIST_STEP items of a list that
- * are no dicts counting as one. */
+ * Limits: MAX_DEPTH dicts or lists around a dict of tensors, unless it is called a model;
+ * MOST_DEPTH around anything that is looked for; MAX_DICTS dicts of tensors; MAX_OPTIMIZERS;
+ * MAX_NAME_BYTES of a name and of a path; as many entries as the pickle has bytes (see
+ * gcmp_pt_visit), LIST_STEP items of a list that are no dicts counting as one. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/catalogue.h"
+#include "base/text.h"
 #include "formats/dcp_keys.h"
 #include "formats/plain_names.h"
 #include "formats/torch_save_set.h"
 
-enum { MAX_DEPTH = 4, LIST_STEP = 16, MAX_NAME_BYTES = 2048, MAX_DICTS = 64 };
+enum {
+    MAX_DEPTH = 4,
+    MOST_DEPTH = 256,
+    LIST_STEP = 16,
+    MAX_NAME_BYTES = 2048,
+    MAX_DICTS = 64,
+    MAX_OPTIMIZERS = 1 << 14,
+    MAX_STATES = 64 /* of one parameter */
+};
 
 /* A dict of tensors that may be a model's. */
 struct candidate {
     const struct gcmp_node *dict;
     const char *path, *word; /* word: the last of the path */
+    bool has_states;         /* names of it tell states ("state.<name>.exp_avg") */
 };
 
-struct candidates {
-    struct candidate items[MAX_DICTS];
+/* Looking for them. */
+struct search {
+    struct gcmp_pt_place *place;
+    struct gcmp_text path; /* of what is looked at */
+    struct gcmp_map seen;  /* dicts below MAX_DEPTH, by address: objects may hold each other */
+    const struct gcmp_node *above[MOST_DEPTH + 1]; /* what it is in, by depth */
+    struct candidate candidates[MAX_DICTS];
     size_t count;
 };
 
@@ -35,14 +51,16 @@ static struct gcmp_arena *arena_of(const struct gcmp_pt_place *place) {
     return place->set->catalogue->arena;
 }
 
-/* Take note of looking at one entry: a dict may be in the object many times. */
-static enum gradcmp_status visit(struct gcmp_pt_place *place, const struct gcmp_node *node) {
-    if (place->visits_left == 0) {
+enum gradcmp_status gcmp_pt_visit(struct gcmp_pt_place *place, const struct gcmp_node *node,
+                                  size_t bytes) {
+    enum { BYTES_PER_VISIT = 16 };
+    uint64_t visits = 1 + bytes / BYTES_PER_VISIT;
+    if (place->visits_left < visits) {
         PLACE_FAIL(place, GRADCMP_ERROR_LIMIT, node,
                    "more entries than a pickle of %llu bytes can hold",
                    (unsigned long long)place->torch->pickle->length_bytes);
     }
-    place->visits_left--;
+    place->visits_left -= visits;
     return GRADCMP_OK;
 }
 
@@ -56,13 +74,20 @@ static const char *key_text(const struct gcmp_node *key, char *number, size_t ca
     return gcmp_node_text(key);
 }
 
-/* Join a path and a word with a dot, in the arena. */
-static enum gradcmp_status join_path(const struct gcmp_pt_place *place, const char *path,
-                                     const char *word, const char **out) {
+static enum gradcmp_status check_word(const struct gcmp_pt_place *place, const char *word) {
     if (strlen(word) > MAX_NAME_BYTES) {
         PLACE_FAIL(place, GRADCMP_ERROR_LIMIT, place->torch->root,
                    "a name of %zu bytes, at most %d are read", strlen(word), MAX_NAME_BYTES);
     }
+    return GRADCMP_OK;
+}
+
+/* Join a path and a word with a dot, in the arena. */
+static enum gradcmp_status join_path(struct gcmp_pt_place *place, const char *path,
+                                     const char *word, const char **out) {
+    GCMP_TRY(check_word(place, word));
+    GCMP_TRY(gcmp_pt_visit(place, place->torch->root,
+                           GCMP_PT_TENSOR_BYTES + strlen(path) + strlen(word)));
     *out = path[0] == '\0' ? gcmp_arena_dup(arena_of(place), word)
                            : gcmp_arena_format(arena_of(place), "%s.%s", path, word);
     if (*out == NULL) {
@@ -122,7 +147,7 @@ enum gradcmp_status gcmp_pt_walk_tensors(struct gcmp_pt_place *place, const stru
     struct gcmp_pt_tensor about = {.kind = kind, .state = state, .entry = SIZE_MAX};
     for (size_t i = 0; i < gcmp_node_count(dict); i++) {
         const struct gcmp_node *key = NULL, *value = NULL;
-        GCMP_TRY(visit(place, dict));
+        GCMP_TRY(gcmp_pt_visit(place, dict, 0));
         if (gcmp_node_pair(dict, i, &key, &value)) {
             GCMP_TRY(walk_entry(place, key, value, path, about));
         }
@@ -132,69 +157,178 @@ enum gradcmp_status gcmp_pt_walk_tensors(struct gcmp_pt_place *place, const stru
 
 /* --- looking for them --- */
 
-static enum gradcmp_status look_into(struct gcmp_pt_place *place, const struct gcmp_node *node,
-                                     const char *path, struct candidates *candidates,
-                                     unsigned depth);
+/* True for the tensors that an optimizer keeps of one parameter. */
+static bool is_parameter_state(const struct gcmp_node *node) {
+    static const char *const words[] = {"exp_avg", "exp_avg_sq", "momentum_buffer"};
+    bool is_small = is_dict(node) && gcmp_node_count(node) <= MAX_STATES, found = false;
+    for (size_t i = 0; is_small && i < sizeof words / sizeof *words; i++) {
+        found = found || gcmp_pt_is_tensor(gcmp_node_get(node, words[i]));
+    }
+    return found;
+}
 
-static enum gradcmp_status look_into_list(struct gcmp_pt_place *place, const struct gcmp_node *list,
-                                          const char *path, struct candidates *candidates,
+/* True where names of a dict's tensors tell a state behind the parameter, as in a flattened
+ * optimizer. */
+static bool tells_states(const struct gcmp_node *dict) {
+    for (size_t i = 0; i < gcmp_node_count(dict); i++) {
+        const struct gcmp_node *key, *value;
+        const char *text = gcmp_node_pair(dict, i, &key, &value) ? gcmp_node_text(key) : NULL;
+        const char *dot = text == NULL ? NULL : strrchr(text, '.');
+        if (dot != NULL && gcmp_dcp_is_clear_state(dot + 1, strlen(dot + 1)) &&
+            gcmp_pt_is_tensor(value)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The path as a text of the catalogue. */
+static enum gradcmp_status keep_path(const struct search *search, const char **out) {
+    const struct gcmp_pt_place *place = search->place;
+    if (search->path.length_bytes > MAX_NAME_BYTES) {
+        PLACE_FAIL(place, GRADCMP_ERROR_LIMIT, place->torch->root,
+                   "a path of %zu bytes, at most %d are read", search->path.length_bytes,
+                   MAX_NAME_BYTES);
+    }
+    *out =
+        search->path.length_bytes == 0 ? "" : gcmp_arena_dup(arena_of(place), search->path.bytes);
+    if (*out == NULL) {
+        GCMP_FAIL_MEMORY(place->error);
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status add_optimizer(struct search *search, const struct gcmp_node *node) {
+    struct gcmp_pt_place *place = search->place;
+    const char *path;
+    if (place->set->optimizer_count == MAX_OPTIMIZERS) {
+        PLACE_FAIL(place, GRADCMP_ERROR_LIMIT, node, "more than %d optimizers", MAX_OPTIMIZERS);
+    }
+    GCMP_TRY(keep_path(search, &path));
+    return gcmp_pt_walk_optimizer(place, node, path);
+}
+
+static enum gradcmp_status add_candidate(struct search *search, const struct gcmp_node *node,
+                                         const char *word, bool has_states) {
+    struct candidate *candidate = &search->candidates[search->count];
+    if (search->count == MAX_DICTS) {
+        PLACE_FAIL(search->place, GRADCMP_ERROR_LIMIT, node, "more than %d dicts of tensors",
+                   MAX_DICTS);
+    }
+    *candidate = (struct candidate){.dict = node, .has_states = has_states};
+    GCMP_TRY(keep_path(search, &candidate->path));
+    candidate->word = candidate->path + strlen(candidate->path) - strlen(word);
+    search->count++;
+    return GRADCMP_OK;
+}
+
+/* An object is not looked at in itself, and far down each is looked at once; *is_new is false where
+ * it was. */
+static enum gradcmp_status mark_seen(struct search *search, const struct gcmp_node *node,
+                                     unsigned depth, bool *is_new) {
+    *is_new = true;
+    for (unsigned i = 0; i < depth; i++) {
+        *is_new = *is_new && search->above[i] != node;
+    }
+    if (depth <= MAX_DEPTH || !*is_new) {
+        return GRADCMP_OK;
+    }
+    const struct gcmp_node **key = gcmp_arena_alloc(arena_of(search->place), 1, sizeof *key);
+    if (key == NULL) {
+        GCMP_FAIL_MEMORY(search->place->error);
+    }
+    *key = node;
+    enum gcmp_map_result result = gcmp_map_add(&search->seen, key, sizeof *key, 0, NULL);
+    if (result == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(search->place->error);
+    }
+    *is_new = result == GCMP_MAP_ADDED;
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status look_into(struct search *search, const struct gcmp_node *node,
+                                     const char *word, unsigned depth);
+
+/* Look into what stands under a word (of a list: under a number, with key NULL). */
+static enum gradcmp_status look_below(struct search *search, const struct gcmp_node *key,
+                                      const char *word, const struct gcmp_node *value,
+                                      unsigned depth) {
+    size_t length = search->path.length_bytes;
+    GCMP_TRY(check_word(search->place, word));
+    gcmp_text_addf(&search->path, "%s%s", length == 0 ? "" : ".", word);
+    if (search->path.failed) {
+        GCMP_FAIL_MEMORY(search->place->error);
+    }
+    enum gradcmp_status status;
+    if (is_parameter_state(value) && !is_optimizer(value)) {
+        const char *path;
+        status = keep_path(search, &path);
+        status =
+            status == GRADCMP_OK ? gcmp_pt_walk_state(search->place, key, value, path) : status;
+    } else {
+        status = look_into(search, value, word, depth);
+    }
+    search->path.bytes[length] = '\0';
+    search->path.length_bytes = length;
+    return status;
+}
+
+static enum gradcmp_status look_into_list(struct search *search, const struct gcmp_node *list,
                                           unsigned depth) {
     size_t count = gcmp_node_count(list);
     for (size_t i = 0; i < count; i++) {
         const struct gcmp_node *item = gcmp_node_item(list, i);
         char number[24];
-        const char *below;
         if (is_dict(item) || i % LIST_STEP == 0) { /* a list of numbers may be held often */
-            GCMP_TRY(visit(place, list));
+            GCMP_TRY(gcmp_pt_visit(search->place, list, 0));
         }
         if (is_dict(item)) {
             snprintf(number, sizeof number, "%zu", i);
-            GCMP_TRY(join_path(place, path, number, &below));
-            GCMP_TRY(look_into(place, item, below, candidates, depth + 1));
+            GCMP_TRY(look_below(search, NULL, number, item, depth + 1));
         }
     }
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status look_into_dict(struct gcmp_pt_place *place, const struct gcmp_node *dict,
-                                          const char *path, struct candidates *candidates,
+static enum gradcmp_status look_into_dict(struct search *search, const struct gcmp_node *dict,
                                           unsigned depth) {
     for (size_t i = 0; i < gcmp_node_count(dict); i++) {
         const struct gcmp_node *key = NULL, *value = NULL;
         char number[24];
-        const char *below, *word;
-        GCMP_TRY(visit(place, dict));
-        if (!gcmp_node_pair(dict, i, &key, &value) || !(is_dict(value) || is_list(value)) ||
-            (word = key_text(key, number, sizeof number)) == NULL) {
-            continue;
+        const char *word;
+        GCMP_TRY(gcmp_pt_visit(search->place, dict, 0));
+        if (gcmp_node_pair(dict, i, &key, &value) && (is_dict(value) || is_list(value)) &&
+            (word = key_text(key, number, sizeof number)) != NULL) {
+            GCMP_TRY(look_below(search, key, word, value, depth + 1));
         }
-        GCMP_TRY(join_path(place, path, word, &below));
-        GCMP_TRY(is_dict(value) ? look_into(place, value, below, candidates, depth + 1)
-                                : look_into_list(place, value, below, candidates, depth));
     }
     return GRADCMP_OK;
 }
 
 /* Read optimizers at once; gather dicts of tensors. */
-static enum gradcmp_status look_into(struct gcmp_pt_place *place, const struct gcmp_node *node,
-                                     const char *path, struct candidates *candidates,
-                                     unsigned depth) {
-    if (depth > MAX_DEPTH) {
+static enum gradcmp_status look_into(struct search *search, const struct gcmp_node *node,
+                                     const char *word, unsigned depth) {
+    if (is_list(node)) {
+        return depth > MOST_DEPTH ? GRADCMP_OK : look_into_list(search, node, depth - 1);
+    }
+    if (depth > MOST_DEPTH) {
+        PLACE_FAIL(search->place, GRADCMP_ERROR_LIMIT, node, "more than %d dicts in each other",
+                   MOST_DEPTH);
+    }
+    bool is_new;
+    search->above[depth] = node;
+    GCMP_TRY(mark_seen(search, node, depth, &is_new));
+    if (!is_new) {
         return GRADCMP_OK;
     }
     if (is_optimizer(node)) {
-        return gcmp_pt_walk_optimizer(place, node, path);
+        return add_optimizer(search, node);
     }
-    if (has_tensor(node)) {
-        if (candidates->count == MAX_DICTS) {
-            PLACE_FAIL(place, GRADCMP_ERROR_LIMIT, node, "more than %d dicts of tensors",
-                       MAX_DICTS);
-        }
-        const char *dot = strrchr(path, '.');
-        candidates->items[candidates->count++] =
-            (struct candidate){node, path, dot == NULL ? path : dot + 1};
+    bool has_states = tells_states(node);
+    if (has_states || (has_tensor(node) && (depth <= MAX_DEPTH || gcmp_dcp_is_model(word)))) {
+        GCMP_TRY(add_candidate(search, node, word, has_states));
     }
-    return look_into_dict(place, node, path, candidates, depth);
+    return look_into_dict(search, node, depth);
 }
 
 /* --- which are weights --- */
@@ -224,27 +358,28 @@ static const char *state_of_word(const char *word) {
     return NULL;
 }
 
-/* How many dicts are called a model; the first of them. */
-static size_t count_models(const struct candidates *candidates) {
+static size_t count_models(const struct search *search) {
     size_t count = 0;
-    for (size_t i = 0; i < candidates->count; i++) {
-        count += gcmp_dcp_is_model(candidates->items[i].word);
+    for (size_t i = 0; i < search->count; i++) {
+        count += gcmp_dcp_is_model(search->candidates[i].word);
     }
     return count;
 }
 
-/* Names in a bare dict may tell a state ("exp_avg.<name>", "grad.<name>"). */
-static enum gradcmp_status name_bare(const struct gcmp_pt_place *place, size_t first) {
-    static const char *const clear[] = {"exp_avg",   "exp_avg_sq", "max_exp_avg_sq",
-                                        "main_grad", "fp32_param", "momentum_buffer"};
+/* Names of a dict's tensors, which are those from `first` on, may tell a state ("exp_avg.<name>",
+ * "grad.<name>"; in an optimizer "state.<name>.step" too). */
+static enum gradcmp_status name_states(const struct gcmp_pt_place *place,
+                                       const struct candidate *candidate, size_t first) {
+    size_t path_bytes = strlen(candidate->path);
     for (size_t i = first; i < place->set->tensor_count; i++) {
         struct gcmp_pt_tensor *tensor = &place->set->tensors[i];
+        const char *name = tensor->key + path_bytes + (path_bytes > 0);
         struct gcmp_dcp_key key;
-        if (!gcmp_plain_parse_name(arena_of(place), tensor->key, GCMP_DCP_TORCH, &key)) {
+        if (!gcmp_plain_parse_name(arena_of(place), name, GCMP_DCP_TORCH, &key)) {
             GCMP_FAIL_MEMORY(place->error);
         }
         if (key.kind == GCMP_DCP_STATE && key.state != NULL &&
-            is_among(clear, sizeof clear / sizeof *clear, key.state)) {
+            (candidate->has_states || gcmp_dcp_is_clear_state(key.state, strlen(key.state)))) {
             tensor->kind = GCMP_PT_STATE;
             tensor->name = key.name;
             tensor->state = key.state;
@@ -270,25 +405,26 @@ static enum gradcmp_status walk_candidate(struct gcmp_pt_place *place,
         place->set->is_ordered = false; /* dicts stand in the order of the file, not the model's */
     }
     bool is_bare = is_model && candidate->path[0] == '\0';
-    return is_bare ? name_bare(place, first) : GRADCMP_OK;
+    return is_bare || candidate->has_states ? name_states(place, candidate, first) : GRADCMP_OK;
 }
 
 /* Dicts called a model are weights; without any, all are (a bare state dict, a generator and a
- * discriminator) but the entries beside others at the top. Of several, names begin with the path.
- */
-static enum gradcmp_status walk_candidates(struct gcmp_pt_place *place,
-                                           const struct candidates *candidates) {
-    size_t models = count_models(candidates), states = 0;
-    for (size_t i = 0; i < candidates->count; i++) {
-        states += state_of_word(candidates->items[i].word) != NULL;
+ * discriminator) but the entries beside others at the top, and flattened optimizers. Of several,
+ * names begin with the path. */
+static enum gradcmp_status walk_candidates(const struct search *search) {
+    size_t models = count_models(search), others = 0;
+    for (size_t i = 0; i < search->count; i++) {
+        const struct candidate *candidate = &search->candidates[i];
+        others += state_of_word(candidate->word) == NULL && !candidate->has_states;
     }
-    size_t others = candidates->count - states;
-    for (size_t i = 0; i < candidates->count; i++) {
-        const struct candidate *candidate = &candidates->items[i];
+    for (size_t i = 0; i < search->count; i++) {
+        const struct candidate *candidate = &search->candidates[i];
         bool is_top = candidate->path[0] == '\0';
-        bool is_model = models > 0 ? gcmp_dcp_is_model(candidate->word) : others == 1 || !is_top;
+        bool is_model = models > 0              ? gcmp_dcp_is_model(candidate->word)
+                        : candidate->has_states ? is_top && others == 0
+                                                : others == 1 || !is_top;
         size_t alike = models > 0 ? models : others;
-        GCMP_TRY(walk_candidate(place, candidate, is_model, alike == 1));
+        GCMP_TRY(walk_candidate(search->place, candidate, is_model, alike <= 1));
     }
     return GRADCMP_OK;
 }
@@ -315,8 +451,6 @@ static bool is_deepspeed_part(const struct gcmp_node *root) {
 
 enum gradcmp_status gcmp_pt_walk(struct gcmp_pt_place *place) {
     const struct gcmp_node *root = place->torch->root;
-    struct candidates candidates;
-    candidates.count = 0;
     if (is_deepspeed_part(root)) {
         GCMP_FAIL_AT(place->error, GRADCMP_ERROR_UNSUPPORTED,
                      gcmp_dir_file_path(place->torch->dir, place->torch->file), GRADCMP_NO_OFFSET,
@@ -326,10 +460,15 @@ enum gradcmp_status gcmp_pt_walk(struct gcmp_pt_place *place) {
     if (gcmp_pt_is_tensor(root)) {
         return walk_single(place);
     }
+    struct search search = {.place = place, .path = GCMP_TEXT_INIT, .seen = GCMP_MAP_INIT};
+    enum gradcmp_status status = GRADCMP_OK;
     if (is_dict(root)) {
-        GCMP_TRY(look_into(place, root, "", &candidates, 0));
+        status = look_into(&search, root, "", 0);
     } else if (is_list(root)) {
-        GCMP_TRY(look_into_list(place, root, "", &candidates, 0));
+        status = look_into_list(&search, root, 0);
     }
-    return walk_candidates(place, &candidates);
+    status = status == GRADCMP_OK ? walk_candidates(&search) : status;
+    gcmp_text_free(&search.path);
+    gcmp_map_free(&search.seen);
+    return status;
 }

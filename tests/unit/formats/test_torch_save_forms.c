@@ -1,0 +1,161 @@
+/* Optimizers in other forms than torch's own, and far down in the object: none is passed over. */
+#include "formats/torch_save_tools.h"
+
+#include "formats/torch_save.h"
+
+static int setup(void **state) {
+    *state = temp_dir_make();
+    return *state == NULL ? -1 : 0;
+}
+
+static int teardown(void **state) {
+    temp_dir_remove(*state);
+    return 0;
+}
+
+#define STATES       PT_DICT(PT_TEXT("exp_avg") PT_VECTOR("4"))
+#define NORMAL       PT_TEXT("first") PT_OPTIMIZER(PT_TEXT("a.w") STATES, PT_GROUP(PT_TEXT("a.w")))
+#define BESIDE(form) PT_DICT(NORMAL PT_TEXT("second") form)
+
+static struct opened *open_pickle(const char *temp, const char *pickle) {
+    write_pt(temp, "file.pt", pickle);
+    char *path = temp_path(temp, "file.pt");
+    struct opened *opened = open_good(&gcmp_format_torch_save, path);
+    free(path);
+    return opened;
+}
+
+static void check_refused(const char *temp, const char *pickle, enum gradcmp_status code,
+                          const char *message) {
+    write_pt(temp, "file.pt", pickle);
+    char *path = temp_path(temp, "file.pt");
+    check_refused_open(&gcmp_format_torch_save, path, code, ANY_OFFSET, "file.pt", message);
+    free(path);
+}
+
+static void test_torch_save_forms__a_second_optimizer_may_have_another_form(void **state) {
+    static const char *const forms[] = {
+        BESIDE(PT_DICT(PT_TEXT("state.b.w.exp_avg") PT_VECTOR("4") PT_TEXT("param_groups.b.w.lr")
+                           PT_INT("1"))),
+        BESIDE(PT_DICT(PT_TEXT("state") PT_DICT(PT_TEXT("b.w") STATES))),
+        BESIDE(PT_DICT(PT_TEXT("state") PT_DICT(PT_TEXT("b.w") STATES) PT_TEXT("param_groups")
+                           PT_DICT(PT_TEXT("lr") PT_INT("1")))),
+        BESIDE(PT_DICT(PT_TEXT("b.w") STATES)),
+        BESIDE(PT_DICT(PT_TEXT("b.w.exp_avg") PT_VECTOR("4"))),
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct opened *opened = open_pickle(*state, forms[i]);
+        assert_int_equal(count_state(opened, "exp_avg"), 2);
+        assert_non_null(find_stored(opened, "a.w", "exp_avg"));
+        assert_non_null(find_stored(opened, "b.w", "exp_avg"));
+        assert_int_equal(count_state(opened, "param"), 0);
+        close_format(opened);
+    }
+}
+
+static void test_torch_save_forms__a_flattened_optimizer_may_be_alone(void **state) {
+    struct opened *opened = open_pickle(
+        *state,
+        PT_DICT(PT_TEXT("model") PT_DICT(PT_TEXT("b.w") PT_VECTOR("4")) PT_TEXT("optim") PT_DICT(
+            PT_TEXT("state.b.w.step") PT_SCALAR PT_TEXT("state.b.w.exp_avg") PT_VECTOR("4"))));
+    assert_non_null(find_stored(opened, "b.w", "exp_avg"));
+    assert_non_null(find_stored(opened, "b.w", "param"));
+    assert_int_equal(count_state(opened, "param"), 1);
+    close_format(opened);
+}
+
+static void test_torch_save_forms__numbers_that_nothing_counts_are_refused(void **state) {
+    check_refused(*state, BESIDE(PT_DICT(PT_TEXT("state") PT_DICT(PT_INT("0") STATES))),
+                  GRADCMP_ERROR_UNSUPPORTED,
+                  "torch: \"second.state.0\" is the state of a parameter that has a number, and no "
+                  "list param_groups beside it tells *");
+    check_refused(*state, BESIDE(PT_DICT(PT_TEXT("0") STATES)), GRADCMP_ERROR_UNSUPPORTED,
+                  "torch: \"second.0\" is the state of a parameter that has a number, *");
+    check_refused(*state, BESIDE(PT_LIST(STATES)), GRADCMP_ERROR_UNSUPPORTED,
+                  "torch: \"second.0\" is the state of a parameter that has a number, *");
+}
+
+#define BELOW(what) PT_DICT(PT_TEXT("k") what)
+
+static void test_torch_save_forms__optimizers_and_models_far_down_are_found(void **state) {
+    struct opened *opened = open_pickle(
+        *state, BESIDE(BELOW(BELOW(BELOW(BELOW(PT_DICT(
+                    PT_TEXT("model") PT_DICT(PT_TEXT("b.w") PT_VECTOR("4")) PT_TEXT("buffers")
+                        PT_DICT(PT_TEXT("x") PT_VECTOR("4")) PT_TEXT("optimizer")
+                            PT_OPTIMIZER(PT_INT("0") STATES, PT_GROUP(PT_INT("0"))))))))));
+    assert_non_null(find_stored(opened, "b.w", "exp_avg"));
+    assert_non_null(find_stored(opened, "b.w", "param"));
+    assert_int_equal(count_state(opened, "param"), 1);
+    close_format(opened);
+}
+
+/* Objects that hold each other: far down, each is looked at once. */
+static void test_torch_save_forms__objects_may_hold_each_other(void **state) {
+    struct opened *opened =
+        open_pickle(*state, BESIDE("(dp7\n" PT_TEXT("self") "g7\ns" PT_TEXT("also") "g7\ns" PT_TEXT(
+                                "third") "g7\ns" PT_TEXT("b.w") STATES "s"));
+    assert_non_null(find_stored(opened, "b.w", "exp_avg"));
+    close_format(opened);
+}
+
+static void test_torch_save_forms__one_name_twice_in_a_file_is_refused(void **state) {
+    check_refused(*state, BESIDE(PT_DICT(PT_TEXT("a.w") STATES)), GRADCMP_ERROR_UNSUPPORTED,
+                  "torch: the exp_avg of \"a.w\" is stored more than once, as "
+                  "\"first.state.a.w.exp_avg\" and as \"second.a.w.exp_avg\": *");
+}
+
+/* Write a dict under two long words that holds one value in the memo under many numbers. */
+static void write_long_paths(const char *temp, const char *value, size_t word_bytes) {
+    enum { COUNT = 2000 };
+    char *word = malloc(word_bytes + 1), *pickle = malloc(COUNT * 16 + 2 * word_bytes + 1000);
+    memset(word, 'w', word_bytes);
+    word[word_bytes] = '\0';
+    char *at = pickle + sprintf(pickle, "(V%s\n(V%s\n(I0\n%sp0\n", word, word, value);
+    for (int i = 1; i < COUNT; i++) {
+        at += sprintf(at, "I%d\ng0\n", i);
+    }
+    sprintf(at, "ddd");
+    write_pt(temp, "file.pt", pickle);
+    free(word);
+    free(pickle);
+}
+
+/* What is in the object many times under a long path does not make as many long texts. */
+static void test_torch_save_forms__long_paths_are_bounded(void **state) {
+    char *path = temp_path(*state, "file.pt");
+    write_long_paths(*state, PT_VECTOR("4"), 900);
+    check_refused_open(&gcmp_format_torch_save, path, GRADCMP_ERROR_LIMIT, ANY_OFFSET, "file.pt",
+                       "torch: more entries than a pickle of *");
+    write_long_paths(*state, PT_VECTOR("4"), 1500);
+    check_refused_open(&gcmp_format_torch_save, path, GRADCMP_ERROR_LIMIT, ANY_OFFSET, "file.pt",
+                       "torch: a path of 3001 bytes, at most 2048 are read");
+    write_long_paths(*state, PT_DICT(PT_TEXT("a") "N"), 1500);
+    check_refused_open(&gcmp_format_torch_save, path, GRADCMP_ERROR_UNSUPPORTED, ANY_OFFSET,
+                       "file.pt", "torch: no state of an optimizer *");
+    free(path);
+}
+
+/* One rank's names beside another rank's numbers. */
+static void test_torch_save_forms__ranks_of_names_and_of_numbers(void **state) {
+    write_pt(*state, "rank0.pt",
+             PT_DICT(PT_TEXT("optimizer")
+                         PT_OPTIMIZER(PT_TEXT("a.w") STATES, PT_GROUP(PT_TEXT("a.w")))));
+    write_pt(*state, "rank1.pt",
+             PT_DICT(PT_TEXT("optimizer") PT_OPTIMIZER(PT_INT("0") STATES, PT_GROUP(PT_INT("0")))));
+    check_refused_open(&gcmp_format_torch_save, *state, GRADCMP_ERROR_UNSUPPORTED, ANY_OFFSET,
+                       "rank1.pt", "torch: param_groups list other parameters than rank 0's, *");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEMP_TEST(test_torch_save_forms__a_second_optimizer_may_have_another_form),
+        TEMP_TEST(test_torch_save_forms__a_flattened_optimizer_may_be_alone),
+        TEMP_TEST(test_torch_save_forms__numbers_that_nothing_counts_are_refused),
+        TEMP_TEST(test_torch_save_forms__optimizers_and_models_far_down_are_found),
+        TEMP_TEST(test_torch_save_forms__objects_may_hold_each_other),
+        TEMP_TEST(test_torch_save_forms__one_name_twice_in_a_file_is_refused),
+        TEMP_TEST(test_torch_save_forms__long_paths_are_bounded),
+        TEMP_TEST(test_torch_save_forms__ranks_of_names_and_of_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
