@@ -1,10 +1,18 @@
-/* Finds tensors that a comparison of weights passes over for their type. */
+/* Finds what a comparison passes over: of weights, tensors for their type; of a state, weights that
+ * have none. */
 #include "left_out.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/catalogue.h"
 #include "base/checked.h"
 #include "base/dtype.h"
+#include "base/map.h"
+#include "base/model_names.h"
+#include "stand_ins.h"
+#include "unshard/names.h"
 
 /* Numbers, several of them, and not real ones: not a counter, and no part of an optimizer. Types
  * that nobody reads are named by the format's reader. */
@@ -38,12 +46,138 @@ static enum gradcmp_status note_side(struct gcmp_comparison *comparison,
                                        gradcmp_dtype_name((enum gradcmp_dtype)first->dtype));
 }
 
+/* Parameters of either side without the state on any. */
+struct stateless {
+    const char *state;
+    struct gcmp_name_filter *filter;
+    struct gcmp_arena arena; /* canonical names */
+    struct gcmp_map names;   /* of the state, and of what was counted */
+    struct gcmp_map told;    /* stored names of other states, of which the catalogue has a note */
+    const char *first;
+    size_t count;
+    uint64_t elems;
+};
+
+static enum gradcmp_status add_name(struct gcmp_map *map, const char *name, bool *is_new,
+                                    struct gradcmp_error *error) {
+    enum gcmp_map_result result = gcmp_map_add(map, name, strlen(name), 0, NULL);
+    if (result == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    *is_new = result == GCMP_MAP_ADDED;
+    return GRADCMP_OK;
+}
+
+/* Take the canonical names of one side's state. */
+static enum gradcmp_status collect(const struct gradcmp_catalogue *catalogue,
+                                   struct stateless *stateless, struct gradcmp_error *error) {
+    struct gcmp_name *names;
+    enum gradcmp_status status = GRADCMP_OK;
+    bool is_new;
+    GCMP_TRY(gcmp_names_read(catalogue, stateless->state, &stateless->arena, &names, error));
+    for (size_t i = 0, at = 0; i < catalogue->stored_count && status == GRADCMP_OK; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        if (gcmp_is_of_state(stored, stateless->state)) {
+            status = add_name(&stateless->names, names[at++].text, &is_new, error);
+        } else if (gcmp_is_optimizer_state(stored->state)) {
+            status = add_name(&stateless->told, stored->name, &is_new, error);
+        }
+    }
+    free(names);
+    return status;
+}
+
+static enum gradcmp_status count_weight(const struct gradcmp_stored *stored, const char *name,
+                                        struct stateless *stateless, struct gradcmp_error *error) {
+    bool is_flat = stored->model_shape != NULL, is_new;
+    uint64_t elems;
+    size_t ignored;
+    if (stored->layout != GRADCMP_LAYOUT_MODEL || gcmp_name_is_norm_buffer(stored->name) ||
+        gcmp_map_find(&stateless->told, stored->name, strlen(stored->name), &ignored) ||
+        !gcmp_name_filter_takes(stateless->filter, name)) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(add_name(&stateless->names, name, &is_new, error));
+    if (is_new && gcmp_product(is_flat ? stored->model_shape : stored->shape,
+                               is_flat ? stored->model_ndim : stored->ndim, &elems)) {
+        stateless->first = stateless->count++ == 0 ? name : stateless->first;
+        stateless->elems += elems;
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status count_weights(const struct gradcmp_catalogue *catalogue,
+                                         struct stateless *stateless, struct gradcmp_error *error) {
+    struct gcmp_name *names;
+    enum gradcmp_status status = GRADCMP_OK;
+    GCMP_TRY(gcmp_names_read(catalogue, "param", &stateless->arena, &names, error));
+    for (size_t i = 0, at = 0; i < catalogue->stored_count && status == GRADCMP_OK; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        if (gcmp_is_of_state(stored, "param")) {
+            status = count_weight(stored, names[at++].text, stateless, error);
+        }
+    }
+    free(names);
+    return status;
+}
+
+/* Whether a state's parameters have names: it is in no buffers, and numbers are not compared. */
+static bool has_names(const struct gradcmp_catalogue *catalogue, const char *state) {
+    bool found = catalogue->number_groups == NULL;
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        found = found && (stored->state == NULL || strcmp(stored->state, state) != 0 ||
+                          stored->layout == GRADCMP_LAYOUT_MODEL);
+    }
+    return found;
+}
+
+static enum gradcmp_status count_stateless(const struct gradcmp_catalogue *const sides[2],
+                                           struct stateless *stateless,
+                                           struct gradcmp_error *error) {
+    for (size_t i = 0; i < 2; i++) {
+        if (!has_names(sides[i], stateless->state)) {
+            return GRADCMP_OK;
+        }
+        GCMP_TRY(collect(sides[i], stateless, error));
+    }
+    GCMP_TRY(count_weights(sides[0], stateless, error));
+    return count_weights(sides[1], stateless, error);
+}
+
+/* Say which weights have the state on neither side. */
+static enum gradcmp_status note_stateless(struct gcmp_comparison *comparison,
+                                          struct gradcmp_pair_report *pair,
+                                          struct gcmp_name_filter *filter,
+                                          struct gradcmp_error *error) {
+    const struct gradcmp_catalogue *const sides[] = {comparison->report->baseline, pair->catalogue};
+    struct stateless found = {.state = comparison->report->state,
+                              .filter = filter,
+                              .arena = GCMP_ARENA_INIT,
+                              .names = GCMP_MAP_INIT,
+                              .told = GCMP_MAP_INIT};
+    enum gradcmp_status status = count_stateless(sides, &found, error);
+    if (status == GRADCMP_OK && found.count > 0) {
+        status = gcmp_pair_note(comparison, pair, error,
+                                "not compared: %zu weight%s (%" PRIu64
+                                " elements) that %s no %.40s on either side, such as %.160s: "
+                                "frozen, tied, without a gradient, or of an optimizer that keeps "
+                                "none",
+                                found.count, found.count == 1 ? "" : "s", found.elems,
+                                found.count == 1 ? "has" : "have", found.state, found.first);
+    }
+    gcmp_map_free(&found.told);
+    gcmp_map_free(&found.names);
+    gcmp_arena_free(&found.arena);
+    return status;
+}
+
 enum gradcmp_status gcmp_note_left_out(struct gcmp_comparison *comparison,
                                        struct gradcmp_pair_report *pair,
                                        struct gcmp_name_filter *filter,
                                        struct gradcmp_error *error) {
     if (strcmp(comparison->report->state, "param") != 0) {
-        return GRADCMP_OK;
+        return note_stateless(comparison, pair, filter, error);
     }
     GCMP_TRY(note_side(comparison, pair, filter, comparison->report->baseline, error));
     return note_side(comparison, pair, filter, pair->catalogue, error);

@@ -9,18 +9,13 @@
 
 static const char STATE[] = "exp_avg", MOMENTUM[] = "momentum_buffer";
 
-/* States that are no optimizer's, or of every optimizer. */
-static bool is_of_optimizer(const struct gradcmp_stored *stored) {
+bool gcmp_is_optimizer_state(const char *state) {
     static const char *const others[] = {"param", "fp32_param", "master", "main_grad", NULL};
-    if (!gcmp_is_parameter_state(stored->state) || stored->layout != GRADCMP_LAYOUT_MODEL) {
-        return false;
+    bool found = gcmp_is_parameter_state(state);
+    for (const char *const *other = others; *other != NULL && found; other++) {
+        found = strcmp(state, *other) != 0;
     }
-    for (const char *const *other = others; *other != NULL; other++) {
-        if (strcmp(stored->state, *other) == 0) {
-            return false;
-        }
-    }
-    return true;
+    return found;
 }
 
 static enum gradcmp_status add_name(struct gcmp_map *names, const struct gradcmp_stored *stored,
@@ -74,7 +69,7 @@ static enum gradcmp_status note_others(struct gradcmp_catalogue *catalogue, stru
     for (size_t i = 0; i < catalogue->stored_count; i++) {
         const struct gradcmp_stored *stored = &catalogue->stored[i];
         bool is_new = false;
-        if (is_of_optimizer(stored)) {
+        if (stored->layout == GRADCMP_LAYOUT_MODEL && gcmp_is_optimizer_state(stored->state)) {
             GCMP_TRY(add_name(names, stored, &is_new, error));
         }
         first = is_new && count++ == 0 ? stored : first;

@@ -11,4 +11,7 @@
 GRADCMP_MUST_USE enum gradcmp_status gcmp_stand_in(struct gcmp_comparison *comparison,
                                                    struct gradcmp_error *error);
 
+/* True for the word of a state that some optimizers keep and others do not. */
+bool gcmp_is_optimizer_state(const char *state);
+
 #endif

@@ -162,6 +162,22 @@ def numbers(out):
         torch.save({"optimizer": optimizer.state_dict()}, "%s/%s.pt" % (out, name))
 
 
+def without_state(out):
+    """SGD, which keeps nothing, of the matrices; Adam of the vectors. Of the second file one matrix has
+    another gradient, which nothing in it shows."""
+    for name, factor in (("sgd_beside", 1), ("sgd_beside_bug", 2)):
+        torch.manual_seed(3)
+        net = nn.Sequential(nn.Linear(5, 4), nn.Linear(4, 3))
+        optimizers = [torch.optim.SGD([p for p in net.parameters() if p.dim() == 2], lr=1e-3),
+                      adam([p for p in net.parameters() if p.dim() == 1])]
+        net(torch.ones(2, 5)).square().sum().backward()
+        net[0].weight.grad *= factor
+        for optimizer in optimizers:
+            optimizer.step()
+        torch.save({"model": net.state_dict(), "optimizers": [o.state_dict() for o in optimizers]},
+                   "%s/%s.pt" % (out, name))
+
+
 def words():
     generator = torch.Generator().manual_seed(5)
     return torch.randint(0, WORDS, (4, 8), generator=generator)
@@ -244,6 +260,7 @@ def local(out):
     stages(out)
     unreduced(out)
     numbers(out)
+    without_state(out)
 
 
 def ranks(rank, world, port, out, kind):
