@@ -168,11 +168,12 @@ static bool has_all_weights(const struct naming *naming) {
     return naming->ids[naming->id_count - 1].number < naming->model_count;
 }
 
-/* Weights of one writer stand in the order of the model, which is what numbers count; but not if
- * there is a number for more weights than these. */
+/* Weights of one writer stand in the order of the model, which is what numbers of one group count;
+ * but not if there is a number for more weights than these. Without param_groups there may be
+ * several. */
 static void fill_weights(struct naming *naming, struct gcmp_ids *ids,
                          struct gcmp_ids_weight *weights) {
-    ids->is_ordered = count_groups(naming) <= 1 && has_all_weights(naming);
+    ids->is_ordered = count_groups(naming) == 1 && has_all_weights(naming);
     ids->weights = weights;
     ids->weight_count = naming->model_count;
     for (size_t i = 0; i < naming->model_count; i++) {

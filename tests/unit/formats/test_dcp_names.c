@@ -161,12 +161,17 @@ static void test_assign__ambiguous_ids_are_unsupported(void **state) {
         {"optimizer.state.0.exp_avg", 1, {4}, F32},
         {"optimizer.state.7.exp_avg", 1, {4}, F32},
     };
+    static const struct item groupless[] = {/* of how many groups is not told */
+                                            {"model.a", 1, {4}, F32},
+                                            {"model.b", 1, {4}, F32},
+                                            {"optimizer.state.0.exp_avg", 1, {4}, F32},
+                                            {"optimizer.state.1.exp_avg", 1, {4}, F32}};
     static const struct item stepless[] = {
         {"model.a", 1, {4}, F32},
         {"optimizer.state.0.step", 0, {0}, F32},
     };
-    struct naming_case *namings[] = {ASSIGN(groups), ASSIGN(fewer), ASSIGN(shapes), ASSIGN(twice),
-                                     ASSIGN(stepless)};
+    struct naming_case *namings[] = {ASSIGN(groups), ASSIGN(fewer),     ASSIGN(shapes),
+                                     ASSIGN(twice),  ASSIGN(groupless), ASSIGN(stepless)};
     for (size_t i = 0; i < sizeof namings / sizeof *namings; i++) {
         assert_int_equal(namings[i]->status, GRADCMP_ERROR_UNSUPPORTED);
         assert_text_contains(namings[i]->error.message, "the optimizer numbers its parameters");
