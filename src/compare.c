@@ -184,10 +184,20 @@ static const char *choose_state(const struct gcmp_comparison *comparison) {
 }
 
 /* Codes of quantised weights are no values, and what is left out of "param" must not look equal. */
-static enum gradcmp_status check_quantised(const struct gcmp_comparison *comparison,
-                                           const struct gradcmp_checkpoint *checkpoint,
-                                           struct gradcmp_error *error) {
+static enum gradcmp_status check_state(const struct gcmp_comparison *comparison,
+                                       const struct gradcmp_checkpoint *checkpoint,
+                                       struct gradcmp_error *error) {
     const char *key = NULL;
+    if (strcmp(comparison->report->state, "exp_avg") == 0) {
+        GCMP_TRY(gcmp_find_averaged_update(&checkpoint->catalogue, &key, error));
+        if (key != NULL) {
+            GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
+                         "\"%.160s\" shows an optimizer (Adafactor, CAME, LaProp) whose exp_avg is "
+                         "not the gradient but the update, in which a factor on a gradient is not "
+                         "seen; train the step with Adam or AdamW",
+                         key);
+        }
+    }
     if (strcmp(comparison->report->state, "param") == 0) {
         GCMP_TRY(gcmp_find_quantised(&checkpoint->catalogue, &key, error));
     }
@@ -218,7 +228,7 @@ static enum gradcmp_status check_comparable(const struct gcmp_comparison *compar
                      "iteration %lld, the baseline is at iteration %lld (--allow-iterations)",
                      (long long)step_b, (long long)step_a);
     }
-    return check_quantised(comparison, b, error);
+    return check_state(comparison, b, error);
 }
 
 /* Fill the bound's numbers. A square has twice the relative error of its root. */
@@ -448,7 +458,7 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
     report->baseline_path = comparison->baseline.checkpoint->path;
     open_candidates(comparison, candidates);
     report->state = choose_state(comparison);
-    GCMP_TRY(check_quantised(comparison, comparison->baseline.checkpoint, error));
+    GCMP_TRY(check_state(comparison, comparison->baseline.checkpoint, error));
     gcmp_waves_make_keys(comparison);
     GCMP_TRY(gcmp_stand_in(comparison, error));
     GCMP_TRY(gcmp_name_numbers(comparison, error));

@@ -6,6 +6,7 @@
 #include "base/catalogue.h"
 #include "base/map.h"
 #include "unshard/names.h"
+#include "unshard/unshard.h"
 
 static const char STATE[] = "exp_avg", MOMENTUM[] = "momentum_buffer";
 
@@ -111,4 +112,43 @@ enum gradcmp_status gcmp_stand_in(struct gcmp_comparison *comparison, struct gra
         GCMP_TRY(stand_in(&comparison->candidates[i], is_default, error));
     }
     return GRADCMP_OK;
+}
+
+/* Bytes of a key in front of its last word. */
+static size_t bytes_before(const char *key) {
+    const char *dot = strrchr(key, '.');
+    return dot == NULL ? 0 : (size_t)(dot - key);
+}
+
+static bool ends_with(const char *key, const char *word) {
+    const char *dot = strrchr(key, '.');
+    return dot != NULL && strcmp(dot + 1, word) == 0;
+}
+
+static enum gradcmp_status find_beside(const struct gradcmp_catalogue *catalogue,
+                                       struct gcmp_map *parameters, const char **key,
+                                       struct gradcmp_error *error) {
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const char *own = catalogue->stored[i].key;
+        if (ends_with(own, STATE) &&
+            gcmp_map_add(parameters, own, bytes_before(own), 0, NULL) == GCMP_MAP_NO_MEMORY) {
+            GCMP_FAIL_MEMORY(error);
+        }
+    }
+    for (size_t i = 0; i < catalogue->stored_count && *key == NULL; i++) {
+        const char *own = catalogue->stored[i].key;
+        size_t ignored;
+        bool is_sign = gcmp_is_factored(&catalogue->stored[i]) || ends_with(own, "exp_avg_lr_2");
+        *key = is_sign && gcmp_map_find(parameters, own, bytes_before(own), &ignored) ? own : NULL;
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_find_averaged_update(const struct gradcmp_catalogue *catalogue,
+                                              const char **key, struct gradcmp_error *error) {
+    struct gcmp_map parameters = GCMP_MAP_INIT;
+    *key = NULL;
+    enum gradcmp_status status = find_beside(catalogue, &parameters, key, error);
+    gcmp_map_free(&parameters);
+    return status;
 }

@@ -11,6 +11,13 @@
 GRADCMP_MUST_USE enum gradcmp_status gcmp_stand_in(struct gcmp_comparison *comparison,
                                                    struct gradcmp_error *error);
 
+/* Find a state beside an exp_avg that shows it to be an average of updates, which are divided by
+ * their size, and not of gradients: Adafactor's, CAME's and LaProp's. *key is its key, or NULL.
+ * Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_find_averaged_update(const struct gradcmp_catalogue *catalogue, const char **key,
+                          struct gradcmp_error *error);
+
 /* True for the word of a state that some optimizers keep and others do not. */
 bool gcmp_is_optimizer_state(const char *state);
 

@@ -62,6 +62,17 @@ static unsigned moment_of(const char *state) {
     return HAS_OTHER;
 }
 
+bool gcmp_is_factored(const struct gradcmp_stored *stored) {
+    static const char *const words[] = {"exp_avg_sq_row", "exp_avg_sq_col", "exp_avg_sq_r",
+                                        "exp_avg_sq_c", NULL};
+    const char *dot = strrchr(stored->key, '.');
+    bool found = false;
+    for (const char *const *word = words; dot != NULL && *word != NULL; word++) {
+        found = found || strcmp(dot + 1, *word) == 0;
+    }
+    return found;
+}
+
 /* Moments by name; entries are numbered in the order of the catalogue. */
 struct moments {
     struct gcmp_map by_name;
@@ -80,7 +91,7 @@ static enum gradcmp_status gather(const struct gradcmp_catalogue *catalogue,
         const struct gradcmp_stored *stored = &catalogue->stored[i];
         if (stored->layout == GRADCMP_LAYOUT_BUCKET ||
             stored->layout == GRADCMP_LAYOUT_LOCAL_BUFFER ||
-            !gcmp_is_parameter_state(stored->state)) {
+            !(gcmp_is_parameter_state(stored->state) || gcmp_is_factored(stored))) {
             continue;
         }
         size_t index;
@@ -89,7 +100,8 @@ static enum gradcmp_status gather(const struct gradcmp_catalogue *catalogue,
             GCMP_FAIL_MEMORY(error);
         }
         moments->names[index] = stored->name;
-        moments->held[index] |= (unsigned char)moment_of(stored->state);
+        moments->held[index] |=
+            (unsigned char)(gcmp_is_factored(stored) ? HAS_OTHER : moment_of(stored->state));
     }
     return GRADCMP_OK;
 }

@@ -61,6 +61,10 @@ struct gcmp_lost_states {
     size_t whole_count; /* parameters that have both */
 };
 
+/* True for a second moment that is kept as two vectors, of rows and of columns (Adafactor's), which
+ * readers may list only. */
+bool gcmp_is_factored(const struct gradcmp_stored *stored);
+
 /* Find all parameters that lost a moment; free lost->items in any case. Errors: MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status
 gcmp_unshard_lost_states(const struct gradcmp_catalogue *catalogue, struct gcmp_lost_states *lost,

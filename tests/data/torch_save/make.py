@@ -178,6 +178,17 @@ def without_state(out):
                    "%s/%s.pt" % (out, name))
 
 
+def averaged_update(out):
+    """Adafactor with beta1: its exp_avg is of updates, which it divides by their size."""
+    from transformers.optimization import Adafactor
+    torch.manual_seed(3)
+    net = nn.Sequential(nn.Linear(5, 4), nn.Linear(4, 3))
+    optimizer = Adafactor(net.parameters(), lr=1e-3, beta1=1e-4, scale_parameter=False, relative_step=False)
+    net(torch.ones(2, 5)).square().sum().backward()
+    optimizer.step()
+    torch.save({"model": net.state_dict(), "optimizer": optimizer.state_dict()}, out + "/adafactor.pt")
+
+
 def words():
     generator = torch.Generator().manual_seed(5)
     return torch.randint(0, WORDS, (4, 8), generator=generator)
@@ -261,6 +272,7 @@ def local(out):
     unreduced(out)
     numbers(out)
     without_state(out)
+    averaged_update(out)
 
 
 def ranks(rank, world, port, out, kind):
