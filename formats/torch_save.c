@@ -89,11 +89,18 @@ static enum gradcmp_status walk_files(struct gcmp_pt_set *set, const struct gcmp
         ranks =
             file->rank >= 0 && (uint64_t)file->rank + 1 > ranks ? (uint64_t)file->rank + 1 : ranks;
     }
-    if (set->mesh_ranks > (ranks == 0 ? 1 : ranks)) {
-        GCMP_FAIL_AT(
-            error, GRADCMP_ERROR_CORRUPT, gcmp_dir_path(set->catalogue->dir), GRADCMP_NO_OFFSET,
-            "incomplete: tensors are sharded over %llu ranks, and the files are of %llu",
-            (unsigned long long)set->mesh_ranks, (unsigned long long)(ranks == 0 ? 1 : ranks));
+    if (set->mesh_ranks > 1 && ranks == 0) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, gcmp_dir_path(set->catalogue->dir),
+                     GRADCMP_NO_OFFSET,
+                     "incomplete: tensors are sharded over %llu ranks, and no file is named after "
+                     "its rank (model_rank0.pt, model_rank1.pt, ...)",
+                     (unsigned long long)set->mesh_ranks);
+    }
+    if (ranks > 0 && set->mesh_ranks > ranks) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, gcmp_dir_path(set->catalogue->dir),
+                     GRADCMP_NO_OFFSET,
+                     "incomplete: tensors are sharded over %llu ranks, and the files are of %llu",
+                     (unsigned long long)set->mesh_ranks, (unsigned long long)ranks);
     }
     set->catalogue->parallel.world = (uint32_t)ranks;
     return GRADCMP_OK;

@@ -115,6 +115,12 @@ static void test_torch_save__a_lost_ranks_file_is_missed(void **state) {
     assert_int_equal(system(command), 0);
     check_refused(*state, "", GRADCMP_ERROR_CORRUPT, GRADCMP_NO_OFFSET, "",
                   "incomplete: tensors are sharded over 3 ranks, and the files are of 1");
+    snprintf(command, sizeof command, "cd %s && mv model_rank_0.pt rank0_model.pt && rm -f optim*",
+             (const char *)*state);
+    assert_int_equal(system(command), 0);
+    check_refused(*state, "", GRADCMP_ERROR_CORRUPT, GRADCMP_NO_OFFSET, "",
+                  "incomplete: tensors are sharded over 3 ranks, and no file is named after its "
+                  "rank (model_rank0.pt, model_rank1.pt, ...)");
     snprintf(command, sizeof command, "rm %s/*; cp " SAMPLES "fsdp2/*rank_[01].pt %s",
              (const char *)*state, (const char *)*state);
     assert_int_equal(system(command), 0);
