@@ -508,8 +508,9 @@ static enum gradcmp_status locate_in(struct search *search, char **found,
         GCMP_TRY(check_finished(search, chosen, error));
     } else if (!search->weak) {
         return fail_at(search, "", GRADCMP_ERROR_UNSUPPORTED,
-                       "not a checkpoint: no .metadata, metadata.json, mp_rank_*, *.safetensors, "
-                       "zarr or torch.save file here or up to three folders down, and no tracker "
+                       "not a checkpoint: no .metadata, metadata.json, mp_rank_*, *.safetensors or "
+                       "zarr here or up to three folders down, no file of torch.save (*.pt, *.pth, "
+                       "*.bin, *.ckpt) in the folder itself, and no tracker "
                        "(latest_checkpointed_iteration.txt, latest)",
                        error);
     }
