@@ -248,6 +248,15 @@ static uint64_t slot_elems(const struct gcmp_search *search, const struct gradcm
     return elems < LEAST_SLOT_ELEMS ? LEAST_SLOT_ELEMS : elems < SPOT_ELEMS ? elems : SPOT_ELEMS;
 }
 
+/* Where no layer is known, as of numbers, names tell more. */
+static const char *slot_text(struct gcmp_arena *arena, const struct gradcmp_parameter *other,
+                             const struct gradcmp_parameter *own) {
+    return other->layer == own->layer
+               ? gcmp_arena_format(arena, "\"%.160s\" of the baseline in its place", other->name)
+               : gcmp_arena_format(arena, "layer %lld of the baseline in the slot of layer %lld",
+                                   (long long)other->layer, (long long)own->layer);
+}
+
 static enum gradcmp_status guess_slots(struct gcmp_search *search,
                                        const struct gcmp_search_scene *scene,
                                        struct gradcmp_error *error) {
@@ -261,9 +270,7 @@ static enum gradcmp_status guess_slots(struct gcmp_search *search,
         }
         tried++;
         struct gcmp_guess guess = {.kind = GCMP_CAUSE_LAYER_SLOT, .a = other, .spot_elems = elems};
-        guess.text = gcmp_arena_format(scene->comparison->report->arena,
-                                       "layer %lld of the baseline in the slot of layer %lld",
-                                       (long long)other->layer, (long long)search->a->layer);
+        guess.text = slot_text(scene->comparison->report->arena, other, search->a);
         GCMP_TRY(gcmp_search_guess(search, scene, guess, true, error));
     }
     return GRADCMP_OK;

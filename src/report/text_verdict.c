@@ -74,6 +74,11 @@ static bool fails_only_strictly(const struct gradcmp_pair_report *pair) {
     return gcmp_bad_count(pair) == 0 && isnan(pair->common_factor);
 }
 
+/* Without any layer in the names, all stand in one. */
+static bool has_onset(const struct gradcmp_pair_report *pair) {
+    return pair->onset_layer == 0 || (pair->onset_layer > 0 && pair->bound.layers > 0);
+}
+
 static void add_inconsistent(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
     char figure[GCMP_FIGURE_BYTES];
     const char *separator = "";
@@ -88,7 +93,7 @@ static void add_inconsistent(struct gcmp_page *page, const struct gradcmp_pair_r
                        gcmp_figure_factor(figure, pair->common_factor));
         separator = ", ";
     }
-    if (pair->onset_layer >= 0) {
+    if (has_onset(pair)) {
         gcmp_page_addf(page, "%s%s ", separator, pair->onset_layer == 0 ? "in" : "from");
         gcmp_text_layer_name(page, pair, pair->onset_layer);
         gcmp_page_add(page, pair->onset_layer == 0 ? " only" : " on");
