@@ -204,7 +204,8 @@ static const char *way_out(const struct gradcmp_checkpoint *checkpoint, const ch
                ? " (--state momentum_buffer compares that of SGD and Muon)"
            : gcmp_checkpoint_has_state(checkpoint, "exp_avg_sq")
                ? " (--state exp_avg_sq compares magnitudes)"
-               : "";
+               : " (Adam and AdamW keep it, 8-bit and factored optimizers do not; save the "
+                 "optimizer beside the weights)";
 }
 
 static enum gradcmp_status refuse_state(const struct gradcmp_checkpoint *checkpoint,
