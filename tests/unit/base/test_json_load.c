@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <setjmp.h>
 #include <string.h>
@@ -80,6 +81,35 @@ static void test_load__a_wrong_text_is_told_from_a_lack(void **state) {
     }
 }
 
+/* A long array, in order and then broken, whose blocks are freed from the oldest on. A search for
+ * each of them among all would take minutes. */
+static void test_load__frees_a_long_broken_text(void **state) {
+    (void)state;
+    enum { NUMBERS = 1000000 };
+    static char longer[2 * NUMBERS + 32];
+    size_t count = (size_t)snprintf(longer, sizeof longer, "{\"a\": [0");
+    for (size_t i = 1; i < NUMBERS; i++) {
+        memcpy(longer + count, ",1", 2);
+        count += 2;
+    }
+    json_error_t fault;
+    assert_null(gcmp_json_load(longer, count, 0, &fault));
+    assert_false(gcmp_json_lacked_memory(&fault));
+    assert_int_equal(blocks_held, 0);
+    calls_left = NUMBERS - 1;
+    assert_null(gcmp_json_load(longer, count, 0, &fault));
+    assert_true(gcmp_json_lacked_memory(&fault));
+    assert_int_equal(blocks_held, 0);
+    memcpy(longer + count, "],\"a\": 1}", 9);
+    assert_null(gcmp_json_load(longer, count + 9, JSON_REJECT_DUPLICATES, &fault));
+    assert_false(gcmp_json_lacked_memory(&fault));
+    assert_int_equal(blocks_held, 0);
+    json_t *value = gcmp_json_load(longer, count + 9, 0, &fault);
+    assert_int_equal(json_integer_value(json_object_get(value, "a")), 1);
+    json_decref(value);
+    assert_int_equal(blocks_held, 0);
+}
+
 /* Values of the host's own, older than any load, are freed by what gave them. */
 static void test_load__leaves_the_values_of_the_host_alone(void **state) {
     (void)state;
@@ -97,6 +127,7 @@ int main(void) {
         cmocka_unit_test(test_load__leaves_the_values_of_the_host_alone),
         cmocka_unit_test(test_load__ends_at_each_allocation_that_fails),
         cmocka_unit_test(test_load__a_wrong_text_is_told_from_a_lack),
+        cmocka_unit_test(test_load__frees_a_long_broken_text),
     };
     return cmocka_run_group_tests(tests, use_host, NULL);
 }
