@@ -19,7 +19,7 @@ enum gradcmp_status gcmp_bits_add(struct gcmp_bits_items *items, const struct gc
     return GRADCMP_OK;
 }
 
-/* Of one path (a dict with keys 1 and "1"), the type and then the bytes decide. */
+/* Of one path (files a.pt and a.bin), the type and then the bytes decide. */
 static int compare_items(const void *left, const void *right) {
     const struct gcmp_bits_item *a = left, *b = right;
     int order = strcmp(a->path, b->path);

@@ -160,13 +160,27 @@ static bool has_below(const struct gcmp_bits_items *items, const char *path, siz
     return at < items->count && strncmp(items->list[at].path, room->bytes, bytes + 1) == 0;
 }
 
+/* The next '/' that is not within the quotes of a key; NULL: none. */
+static const char *next_slash(const char *at) {
+    for (bool is_quoted = false; *at != '\0'; at++) {
+        if (*at == '\\' && is_quoted && at[1] != '\0') {
+            at++;
+        } else if (*at == '\'') {
+            is_quoted = !is_quoted;
+        } else if (*at == '/' && !is_quoted) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
 /* The shortest beginning of a path that a list lacks altogether. */
 static char *topmost(struct gcmp_bits_match *match, const struct gcmp_bits_items *items,
                      const char *path) {
     struct gcmp_text room = GCMP_TEXT_INIT;
-    const char *slash = strchr(path, '/');
+    const char *slash = next_slash(path);
     while (slash != NULL && has_below(items, path, (size_t)(slash - path), &room)) {
-        slash = strchr(slash + 1, '/');
+        slash = next_slash(slash + 1);
     }
     gcmp_text_free(&room);
     return gcmp_arena_text(match->arena, path,

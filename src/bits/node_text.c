@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bits/parts.h"
 #include "bits/walk.h"
 
 /* Keys and members of sets are numbers, texts and tuples of these. What is shared is written each
@@ -93,7 +94,9 @@ static bool add_call(struct gcmp_text *text, const struct gcmp_node *node, int d
 }
 
 static void add_quoted(struct gcmp_text *text, const struct gcmp_node *node) {
-    gcmp_text_add(text, node->kind == GCMP_NODE_TEXT ? "'" : "b'");
+    gcmp_text_add(text, node->kind == GCMP_NODE_TEXT    ? "'"
+                        : node->kind == GCMP_NODE_BYTES ? "b'"
+                                                        : "long'");
     for (size_t i = 0; i < node->as.text.length_bytes; i++) {
         char c = node->as.text.bytes[i];
         gcmp_text_add_bytes(text, c == '\'' || c == '\\' ? "\\" : "", c == '\'' || c == '\\');
@@ -105,6 +108,9 @@ static void add_quoted(struct gcmp_text *text, const struct gcmp_node *node) {
 static bool add_text(struct gcmp_text *text, const struct gcmp_node *node, int depth) {
     if (depth == 0 || node == NULL || text->length_bytes > MAX_TEXT_BYTES) {
         return false;
+    }
+    if (gcmp_bits_set_of(node) != NULL) {
+        return add_sorted(text, gcmp_bits_set_of(node), depth);
     }
     switch (node->kind) {
     case GCMP_NODE_NONE:
@@ -145,4 +151,53 @@ static bool add_text(struct gcmp_text *text, const struct gcmp_node *node, int d
 
 bool gcmp_bits_node_text(struct gcmp_text *text, const struct gcmp_node *node) {
     return add_text(text, node, MAX_DEPTH) && !text->failed;
+}
+
+/* --- keys --- */
+
+/* What a key that is no text, or a part that has no key, may read as. */
+static bool reads_as_another(const char *text) {
+    static const char *const words[] = {"None", "True", "False", "inf", "-inf", "nan", "-nan"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            return true;
+        }
+    }
+    const char *number = text + (text[0] == '-');
+    return text[0] == '\0' || strchr("#<([{", text[0]) != NULL || strncmp(number, "0x", 2) == 0 ||
+           number[strspn(number, "0123456789")] == '\0';
+}
+
+static bool is_plain(const struct gcmp_node *key) {
+    const char *text = gcmp_node_text(key);
+    if (key->kind != GCMP_NODE_TEXT || text == NULL || reads_as_another(text)) {
+        return false;
+    }
+    for (; *text != '\0'; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte < 0x20 || byte == 0x7F || strchr("/'\\", byte) != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool gcmp_bits_key_text(struct gcmp_text *text, const struct gcmp_node *key) {
+    if (is_plain(key)) {
+        gcmp_text_add_bytes(text, key->as.text.bytes, key->as.text.length_bytes);
+        return !text->failed;
+    }
+    bool is_object = key->kind == GCMP_NODE_GLOBAL || key->kind == GCMP_NODE_CALL ||
+                     key->kind == GCMP_NODE_PERSID;
+    struct gcmp_text whole = GCMP_TEXT_INIT;
+    bool ok = gcmp_bits_node_text(&whole, key);
+    gcmp_text_add(text, is_object ? "<" : "");
+    for (size_t i = 0; ok && i < whole.length_bytes; i++) {
+        bool is_nul = whole.bytes[i] == '\0';
+        gcmp_text_add_bytes(text, is_nul ? "\\0" : whole.bytes + i, is_nul ? 2 : 1);
+    }
+    gcmp_text_add(text, is_object ? ">" : "");
+    text->failed = text->failed || whole.failed;
+    gcmp_text_free(&whole);
+    return ok && !text->failed;
 }

@@ -109,7 +109,8 @@ static bool object_part(const struct gcmp_node *call, size_t index, struct gcmp_
     size_t skipped = first_arg(call), args = gcmp_node_count(call->as.call.args);
     args = args > skipped ? args - skipped : 0;
     if (index < args) {
-        *part = (struct gcmp_bits_part){NULL, "#%zu", index, gcmp_node_arg(call, index + skipped)};
+        *part = (struct gcmp_bits_part){
+            .name = "#%zu", .number = index, .value = gcmp_node_arg(call, index + skipped)};
         return true;
     }
     index -= args;
@@ -121,16 +122,18 @@ static bool object_part(const struct gcmp_node *call, size_t index, struct gcmp_
         }
     }
     if (state != NULL && halves[0] == NULL && halves[1] == NULL && index-- == 0) {
-        *part = (struct gcmp_bits_part){NULL, "<state>", 0, state};
+        *part = (struct gcmp_bits_part){.name = "<state>", .number = 0, .value = state};
         return true;
     }
     if (contents == NULL) {
         return false;
     }
     if (contents->kind == GCMP_NODE_DICT) {
+        part->is_item = halves[0] != NULL || halves[1] != NULL;
         return pair_part(contents, &index, part);
     }
-    *part = (struct gcmp_bits_part){NULL, "%zu", index, gcmp_node_item(contents, index)};
+    *part = (struct gcmp_bits_part){
+        .name = "%zu", .number = index, .value = gcmp_node_item(contents, index)};
     return part->value != NULL;
 }
 
@@ -140,12 +143,14 @@ bool gcmp_bits_part_of(const struct gcmp_node *node, size_t index, struct gcmp_b
         return gcmp_node_pair(node, index, &part->key, &part->value);
     }
     if (node->kind == GCMP_NODE_PERSID) {
-        *part = (struct gcmp_bits_part){NULL, "<persistent id>", 0, node->as.call.callee};
+        *part = (struct gcmp_bits_part){
+            .name = "<persistent id>", .number = 0, .value = node->as.call.callee};
         return index == 0;
     }
     if (node->kind == GCMP_NODE_CALL) {
         return object_part(node, index, part);
     }
-    *part = (struct gcmp_bits_part){NULL, "%zu", index, gcmp_node_item(node, index)};
+    *part = (struct gcmp_bits_part){
+        .name = "%zu", .number = index, .value = gcmp_node_item(node, index)};
     return part->value != NULL;
 }

@@ -13,6 +13,7 @@ struct gcmp_bits_part {
     const char *name;
     size_t number; /* where name has a %zu */
     const struct gcmp_node *value;
+    bool is_item; /* under a key of an object that has attributes too */
 };
 
 /* A dict, or an object of a class that is one. */

@@ -27,7 +27,8 @@ static const char *last_word(const char *path) {
 }
 
 static bool is_separator(char c) {
-    return c == '/' || c == '.' || c == '_' || c == '-' || c == '\0' || isdigit((unsigned char)c);
+    return c == '/' || c == '.' || c == '_' || c == '-' || c == '\'' || c == '\0' ||
+           isdigit((unsigned char)c);
 }
 
 /* True where the word stands in the path between separators. */
@@ -41,12 +42,11 @@ static bool has_word(const char *path, const char *word) {
     return false;
 }
 
-/* True where a part of the path, split at '/' and '.', is exactly the word. */
+/* True where a part of the path, split at '/' and '.' and in quotes or not, is exactly the word. */
 static bool has_part(const char *path, const char *word) {
     size_t bytes = strlen(word);
     for (const char *at = strstr(path, word); at != NULL; at = strstr(at + 1, word)) {
-        if ((at == path || at[-1] == '/' || at[-1] == '.') &&
-            (at[bytes] == '\0' || at[bytes] == '/' || at[bytes] == '.')) {
+        if ((at == path || strchr("/.'", at[-1]) != NULL) && strchr("/.'", at[bytes]) != NULL) {
             return true;
         }
     }
@@ -232,14 +232,18 @@ const char *const gcmp_bits_default_ignores[] = {"save",
                                                  "non_persistent_local_ckpt_dir",
                                                  NULL};
 
-/* The path with '/' for '.', in a bounded buffer; longer ones are cut at the front. */
+/* The path with '/' for '.', and without the quotes and backslashes of keys that are spelled with
+ * them, in a bounded buffer; longer ones are cut at the front. */
 static const char *slashed(char *buffer, size_t bytes, const char *text) {
     size_t length = strlen(text);
     text += length >= bytes ? length - bytes + 1 : 0;
-    snprintf(buffer, bytes, "%s", text);
-    for (char *at = buffer; *at != '\0'; at++) {
-        *at = *at == '.' ? '/' : *at;
+    char *to = buffer;
+    for (; *text != '\0'; text++) {
+        if (*text != '\'' && *text != '\\') {
+            *to++ = *text == '.' ? '/' : *text;
+        }
     }
+    *to = '\0';
     return buffer;
 }
 

@@ -168,7 +168,8 @@ static const struct {
 struct scan {
     struct gcmp_bits_side *side;
     struct gcmp_map read; /* relative names, in the side's arena */
-    bool is_single;       /* one file: paths begin with its object's own keys */
+    struct gcmp_map prefixes;
+    bool is_single; /* one file: paths begin with its object's own keys */
     size_t torch_files;
     size_t unread;
     const char *unread_name;
@@ -205,12 +206,18 @@ static bool is_known_file(const char *name) {
     return has_ending(name, endings);
 }
 
-/* The beginning of all paths of a file: its name without the ending. */
-static char *prefix_of(struct gcmp_arena *arena, const char *name) {
+/* The beginning of all paths of a file: its name without the ending, or, where that is taken by
+ * another one (a.bin, a.pt), with it. NULL without memory. */
+static const char *prefix_of(struct scan *scan, const char *name) {
     const char *slash = strrchr(name, '/'), *dot = strrchr(name, '.');
     size_t bytes =
         dot != NULL && (slash == NULL || dot > slash + 1) ? (size_t)(dot - name) : strlen(name);
-    return gcmp_arena_text(arena, name, bytes);
+    const char *prefix = gcmp_arena_text(&scan->side->arena, name, bytes);
+    if (prefix == NULL) {
+        return NULL;
+    }
+    enum gcmp_map_result result = gcmp_map_add(&scan->prefixes, prefix, bytes, 0, NULL);
+    return result == GCMP_MAP_ADDED ? prefix : result == GCMP_MAP_PRESENT ? name : NULL;
 }
 
 static enum gradcmp_status walk_file(struct scan *scan, const char *name, bool is_only,
@@ -218,7 +225,7 @@ static enum gradcmp_status walk_file(struct scan *scan, const char *name, bool i
     struct gcmp_bits_side *side = scan->side;
     struct gcmp_arena arena = GCMP_ARENA_INIT;
     struct gcmp_torch_file torch;
-    const char *prefix = is_only ? "" : prefix_of(&side->arena, name);
+    const char *prefix = is_only ? "" : prefix_of(scan, name);
     if (prefix == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
@@ -439,7 +446,26 @@ static enum gradcmp_status open_files(struct gcmp_bits_side *side,
     }
     free(scan.tensor_files);
     gcmp_map_free(&scan.read);
+    gcmp_map_free(&scan.prefixes);
     return status;
+}
+
+/* Two items of one path could be taken for each other. (A list that holds itself is no second item
+ * there, but says what stands in the place.) */
+static enum gradcmp_status check_paths(const struct gcmp_bits_side *side,
+                                       struct gradcmp_error *error) {
+    const struct gcmp_bits_item *list = side->items.list;
+    for (size_t i = 1; i < side->items.count; i++) {
+        bool is_ring =
+            strcmp(list[i].type, "itself") == 0 || strcmp(list[i - 1].type, "itself") == 0;
+        if (strcmp(list[i].path, list[i - 1].path) == 0 && !is_ring) {
+            GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
+                      "two of what it holds are both called %.300s: which is which cannot be "
+                      "told; give the files one by one",
+                      list[i].path);
+        }
+    }
+    return GRADCMP_OK;
 }
 
 enum gradcmp_status gcmp_bits_side_open(struct gcmp_bits_side *side, const char *path,
@@ -451,8 +477,11 @@ enum gradcmp_status gcmp_bits_side_open(struct gcmp_bits_side *side, const char 
         status = gcmp_error_set(error, GRADCMP_ERROR_UNSUPPORTED, path, GRADCMP_NO_OFFSET,
                                 "nothing in it can be compared");
     }
-    gcmp_error_add_path(error, path);
     gcmp_bits_sort(&side->items);
+    if (status == GRADCMP_OK) {
+        status = check_paths(side, error);
+    }
+    gcmp_error_add_path(error, path);
     return status;
 }
 

@@ -67,37 +67,38 @@ static void add_to_path(struct walk *walk, const char *bytes, size_t count) {
     walk->path[walk->path_bytes] = '\0';
 }
 
-/* Go on in the path by a part's name. Texts are keys as they are; a NUL inside is shown. */
+static enum gradcmp_status add_key(struct walk *walk, const struct gcmp_node *key) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    bool ok = gcmp_bits_key_text(&text, key);
+    if (ok) {
+        add_to_path(walk, text.bytes, text.length_bytes);
+    }
+    bool lacks_memory = text.failed;
+    gcmp_text_free(&text);
+    if (lacks_memory) {
+        GCMP_FAIL_MEMORY(walk->error);
+    }
+    if (!ok) {
+        WALK_FAIL(walk, key, GRADCMP_ERROR_LIMIT, "pickle: a key that is nested too deeply");
+    }
+    return GRADCMP_OK;
+}
+
+/* Go on in the path by a part's name. */
 static enum gradcmp_status enter_path(struct walk *walk, const struct gcmp_bits_part *part) {
     char number[48];
     if (walk->path_bytes > 0) {
         add_to_path(walk, "/", 1);
     }
-    const char *plain = gcmp_node_text(part->key);
     if (part->key == NULL) {
         bool is_word = part->name[0] == '<';
         int length = is_word ? snprintf(number, sizeof number, "%s", part->name)
                              : snprintf(number, sizeof number, "%s%zu",
                                         part->name[0] == '#' ? "#" : "", part->number);
         add_to_path(walk, number, (size_t)length);
-    } else if (plain != NULL && part->key->kind == GCMP_NODE_TEXT) {
-        add_to_path(walk, plain, strlen(plain));
     } else {
-        struct gcmp_text text = GCMP_TEXT_INIT;
-        bool ok = gcmp_bits_node_text(&text, part->key);
-        for (size_t i = 0; ok && i < text.length_bytes; i++) {
-            add_to_path(walk, text.bytes[i] == '\0' ? "\\0" : text.bytes + i,
-                        text.bytes[i] == '\0' ? 2 : 1);
-        }
-        bool lacks_memory = text.failed;
-        gcmp_text_free(&text);
-        if (lacks_memory) {
-            GCMP_FAIL_MEMORY(walk->error);
-        }
-        if (!ok) {
-            WALK_FAIL(walk, part->key, GRADCMP_ERROR_LIMIT,
-                      "pickle: a key that is nested too deeply");
-        }
+        add_to_path(walk, "<items>/", part->is_item ? strlen("<items>/") : 0);
+        GCMP_TRY(add_key(walk, part->key));
     }
     if (walk->path_bytes == sizeof walk->path - 1) {
         WALK_FAIL(walk, part->value, GRADCMP_ERROR_LIMIT,
@@ -566,7 +567,7 @@ static enum gradcmp_status visit(struct walk *walk, const struct gcmp_node *node
         if (inner == NULL) {
             return GRADCMP_OK;
         }
-        static const struct gcmp_bits_part pickle = {NULL, "<pickle>", 0, NULL};
+        static const struct gcmp_bits_part pickle = {.name = "<pickle>"};
         GCMP_TRY(enter_path(walk, &pickle));
         return visit(walk, inner); /* bytes within bytes get shorter, and the path longer */
     }

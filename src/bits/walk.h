@@ -31,6 +31,12 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_walk(struct gcmp_bits_side *side,
  * where it is nested too deeply. */
 bool gcmp_bits_node_text(struct gcmp_text *text, const struct gcmp_node *node);
 
+/* Add a key as a part of a path, so that no other key, and no part that has no key, reads the same:
+ * texts as they are, or in quotes, '\\' before '\'' and '\\', where they hold '/', a quote, a
+ * backslash or a control, are empty, or read as something else ("0", "None", "(1, 2)"); a NUL is
+ * shown as \0. False where it is nested too deeply. */
+bool gcmp_bits_key_text(struct gcmp_text *text, const struct gcmp_node *key);
+
 /* The name of a class or function as Python 3 spells it ("builtins.set"), into the arena. */
 const char *gcmp_bits_class_name(struct gcmp_arena *arena, const struct gcmp_node *global);
 

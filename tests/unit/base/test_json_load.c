@@ -85,7 +85,7 @@ static void test_load__a_wrong_text_is_told_from_a_lack(void **state) {
  * each of them among all would take minutes. */
 static void test_load__frees_a_long_broken_text(void **state) {
     (void)state;
-    enum { NUMBERS = 1000000 };
+    enum { NUMBERS = 500000 };
     static char longer[2 * NUMBERS + 32];
     size_t count = (size_t)snprintf(longer, sizeof longer, "{\"a\": [0");
     for (size_t i = 1; i < NUMBERS; i++) {

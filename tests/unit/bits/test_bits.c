@@ -46,9 +46,8 @@ static void save(const struct spoilt *file) {
     assert_int_equal(fclose(to), 0);
 }
 
-/* Exit status of the sample against the spoilt file. */
-static int judge(const struct spoilt *file, int verify) {
-    const char *paths[] = {sample, file->path};
+static int judge_pair(const char *a, const char *b, int verify) {
+    const char *paths[] = {a, b};
     struct gradcmp_options options = GRADCMP_OPTIONS_INIT;
     struct gradcmp_evidence *evidence = NULL;
     struct gradcmp_error error = {0};
@@ -58,6 +57,23 @@ static int judge(const struct spoilt *file, int verify) {
     int status = gradcmp_evidence_exit_status(evidence);
     gradcmp_evidence_free(evidence);
     return status;
+}
+
+/* Exit status of the sample against the spoilt file. */
+static int judge(const struct spoilt *file, int verify) {
+    return judge_pair(sample, file->path, verify);
+}
+
+/* Make a file of a pickle; `path` ends in XXXXXX. */
+static void put_pickle(char *path, const char *pickle, size_t count) {
+    struct zip_writer *writer = writer_make();
+    put_record(writer, "archive/data.pkl", pickle, count);
+    put_end(writer);
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, writer->bytes, writer->count), (ssize_t)writer->count);
+    close(fd);
+    writer_free(writer);
 }
 
 /* Records of tensors in the sample. */
@@ -118,13 +134,7 @@ static void test_bits__objects_in_many_places_meet_the_memory_set_aside(void **s
         count += 2;
     }
     count += (size_t)sprintf(pickle + count, "l.");
-    struct zip_writer *writer = writer_make();
-    put_record(writer, "archive/data.pkl", pickle, count);
-    put_end(writer);
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, writer->bytes, writer->count), (ssize_t)writer->count);
-    close(fd);
+    put_pickle(path, pickle, count);
     const char *paths[] = {sample, path};
     struct gradcmp_evidence *evidence = NULL;
     struct gradcmp_case first;
@@ -134,8 +144,41 @@ static void test_bits__objects_in_many_places_meet_the_memory_set_aside(void **s
     assert_non_null(strstr(first.text, "make more items than memory is set aside for"));
     gradcmp_evidence_free(evidence);
     unlink(path);
-    writer_free(writer);
     free(pickle);
+}
+
+/* Two keys that would read the same: with their values exchanged the dict is another. `%d` stand
+ * for the values. */
+static void test_bits__keys_that_look_alike_are_told_apart(void **state) {
+    (void)state;
+    static const char *const pickles[] = {
+        "(dVa/b\nI%d\nsVa\n(dVb\nI%d\nss.",                       /* 'a/b', 'a' 'b' */
+        "(dI0\nI%d\nsV0\nI%d\ns.",                                /* 0, '0' */
+        "(dI-7\nI%d\nsV-7\nI%d\ns.",                              /* -7, '-7' */
+        "(dF1.5\nI%d\nsV0x1.8p+0\nI%d\ns.",                       /* 1.5, '0x1.8p+0' */
+        "(dNI%d\nsVNone\nI%d\ns.",                                /* None, 'None' */
+        "(dI01\nI%d\nsVTrue\nI%d\ns.",                            /* True, 'True' */
+        "(d(I1\nI2\ntI%d\nsV(1, 2)\nI%d\ns.",                     /* (1, 2), '(1, 2)' */
+        "(dC\1aI%d\nsVb'a'\nI%d\ns.",                             /* b'a', "b'a'" */
+        "(dV'a/b'\nI%d\nsVa/b\nI%d\ns.",                          /* "'a/b'", 'a/b' */
+        "(dV\n(dVx\nI%d\nssV/x\nI%d\ns.",                         /* '' 'x', '/x' */
+        "(dVa\\u0000\nI%d\nsVa\\u005c0\nI%d\ns.",                 /* 'a\0', 'a\\0' */
+        "(dL1944431222027710587489L\nI%d\nsC\11abcdefghiI%d\ns.", /* a long number, bytes */
+        "(dctorch\nfloat32\nI%d\nsVtorch float32\nI%d\ns.",       /* a class and its name */
+        "cmine\nBox\n(tR(dVx\nI%d\nsbVx\nI%d\ns.",                /* an attribute and an item */
+    };
+    for (size_t i = 0; i < sizeof pickles / sizeof *pickles; i++) {
+        char paths[2][32] = {"/tmp/gradcmp-bits-XXXXXX", "/tmp/gradcmp-bits-XXXXXX"};
+        for (int side = 0; side < 2; side++) {
+            char pickle[128];
+            int count = snprintf(pickle, sizeof pickle, pickles[i], 1 + side, 2 - side);
+            put_pickle(paths[side], pickle, (size_t)count);
+        }
+        assert_int_equal(judge_pair(paths[0], paths[0], -1), 0);
+        assert_int_equal(judge_pair(paths[0], paths[1], -1), 1);
+        unlink(paths[0]);
+        unlink(paths[1]);
+    }
 }
 
 static void test_bits__usage_and_errors_are_told(void **state) {
@@ -160,6 +203,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits__every_byte_of_every_tensor_is_found),
         cmocka_unit_test(test_bits__objects_in_many_places_meet_the_memory_set_aside),
+        cmocka_unit_test(test_bits__keys_that_look_alike_are_told_apart),
         cmocka_unit_test(test_bits__usage_and_errors_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
