@@ -57,15 +57,23 @@ static inline size_t gcmp_utf8_decode(const char *bytes, size_t left, unsigned *
     return length;
 }
 
-/* False for controls (C0, DEL, C1), line and paragraph separators, and marks that reorder or hide
- * text. */
+/* Bytes of the mark of UTF-8 (U+FEFF) that a text may begin with, which is none of it; 0 or 3. */
+static inline size_t gcmp_utf8_mark_bytes(const char *bytes, size_t left) {
+    static const char mark[] = "\xEF\xBB\xBF";
+    return left >= sizeof mark - 1 && memcmp(bytes, mark, sizeof mark - 1) == 0 ? sizeof mark - 1
+                                                                                : 0;
+}
+
+/* False for controls (C0, DEL, C1), line and paragraph separators, marks that reorder or hide text,
+ * and what is no character (U+FFFE, U+FFFF, which XML 1.0 forbids, and their like). */
 static inline bool gcmp_utf8_is_harmless(unsigned code) {
     bool control = code < 0x20 || (code >= 0x7F && code <= 0x9F);
     bool direction = code == 0x200E || code == 0x200F || code == 0x061C ||
                      (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
     bool hidden = code == 0x2028 || code == 0x2029 || (code >= 0x200B && code <= 0x200D) ||
                   code == 0x2060 || code == 0xFEFF;
-    return !control && !direction && !hidden;
+    bool none = (code & 0xFFFE) == 0xFFFE || (code >= 0xFDD0 && code <= 0xFDEF);
+    return !control && !direction && !hidden && !none;
 }
 
 enum { GCMP_UTF8_SPELLED_BYTES = 4 * 4 + 1 }; /* a character of four bytes, each as \xNN */

@@ -8,8 +8,8 @@
 
 #include "report/printable.h"
 
-static void add_escaped(struct gcmp_text *text, unsigned char byte) {
-    switch (byte) {
+static void add_escaped(struct gcmp_text *text, unsigned code) {
+    switch (code) {
     case '"':
         gcmp_text_add(text, "\\\"");
         break;
@@ -23,29 +23,35 @@ static void add_escaped(struct gcmp_text *text, unsigned char byte) {
         gcmp_text_add(text, "\\t");
         break;
     default:
-        gcmp_text_addf(text, "\\u%04x", byte);
+        if (code > 0xFFFF) { /* a pair of surrogates: RFC 8259, section 7 */
+            gcmp_text_addf(text, "\\u%04x", 0xD800 + ((code - 0x10000) >> 10));
+            code = 0xDC00 + (code & 0x3FF);
+        }
+        gcmp_text_addf(text, "\\u%04x", code);
     }
 }
 
-/* Bytes that stand for themselves are added in runs. */
+/* Bytes that stand for themselves are added in runs. What a terminal would not only show is
+ * escaped, and is the same value. */
 static void add_string(struct gcmp_text *text, const char *string) {
     size_t left = strlen(string), run = 0;
     gcmp_text_add(text, "\"");
     while (run < left) {
-        unsigned char byte = (unsigned char)string[run];
-        size_t length = gcmp_utf8_decode(string + run, left - run, NULL);
-        if (length > 0 && byte >= 0x20 && byte != 0x7F && byte != '"' && byte != '\\') {
+        unsigned code = 0;
+        size_t length = gcmp_utf8_decode(string + run, left - run, &code);
+        if (length > 0 && gcmp_utf8_is_harmless(code) && code != '"' && code != '\\') {
             run += length;
             continue;
         }
         gcmp_text_add_bytes(text, string, run);
         if (length == 0) {
-            gcmp_text_addf(text, "\\\\x%02x", byte);
+            gcmp_text_addf(text, "\\\\x%02x", (unsigned char)string[run]);
+            length = 1;
         } else {
-            add_escaped(text, byte);
+            add_escaped(text, code);
         }
-        string += run + 1;
-        left -= run + 1;
+        string += run + length;
+        left -= run + length;
         run = 0;
     }
     gcmp_text_add_bytes(text, string, run);

@@ -38,11 +38,28 @@ static void finish_free(struct writer *writer, json_t *document) {
     gcmp_text_free(&writer->capture.text);
 }
 
+/* What would move a terminal's text about is escaped, and nothing else is. */
+static void test_json__marks_and_controls_are_escaped(void **state) {
+    (void)state;
+    struct writer writer;
+    start(&writer);
+    gcmp_emit_open_array(&writer.json, NULL, true);
+    gcmp_emit_text(&writer.json, NULL, "\xc2\x9b\xe2\x80\xae\xef\xbf\xbe\xf0\x9f\xbf\xbf\xc3\xa9");
+    gcmp_emit_close(&writer.json);
+    json_t *document = finish(&writer);
+    assert_non_null(
+        strstr(captured(&writer.capture), "\"\\u009b\\u202e\\ufffe\\ud83f\\udfff\xc3\xa9\""));
+    finish_free(&writer, document);
+}
+
 static void test_json__strings_come_back_unchanged(void **state) {
     (void)state;
     static const char *const strings[] = {
-        "", "decoder.layers.0.weight", "quote \" backslash \\ slash /",
+        "",
+        "decoder.layers.0.weight",
+        "quote \" backslash \\ slash /",
         "line\nbreak\ttab\r\b\f\001\037\177",
+        "\xc2\x9b\xe2\x80\xae\xef\xbf\xbf\xf0\x9f\xbf\xbe\xef\xb7\x90",
         "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf"};
     struct writer writer;
     start(&writer);
@@ -245,6 +262,7 @@ static void test_json__decimal_point_in_every_locale(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_json__marks_and_controls_are_escaped),
         cmocka_unit_test(test_json__strings_come_back_unchanged),
         cmocka_unit_test(test_json__broken_utf8_is_spelled_out),
         cmocka_unit_test(test_json__numbers_are_exact),

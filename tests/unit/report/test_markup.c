@@ -22,13 +22,14 @@ static void test_markup__text_and_attributes_are_escaped(void **state) {
     struct gcmp_markup markup = {.out = &out};
     gcmp_markup_open(&markup, "a", "href", "x\"y'<&>", "title", NULL, "id", "", NULL);
     gcmp_markup_text(&markup, "</a><script>&amp;");
-    gcmp_markup_element(&markup, "b", "1\n2\x01\xff\xe2\x80\xae", NULL);
+    gcmp_markup_element(&markup, "b", "1\n2\x01\xff\xe2\x80\xae\xef\xbf\xbe\xef\xbf\xbf", NULL);
     gcmp_markup_empty(&markup, "img", "alt", "\"", NULL);
     gcmp_markup_close(&markup);
     assert_int_equal(markup.depth, 0);
     expect_text(&out.text,
                 "<a href=\"x&quot;y&#39;&lt;&amp;&gt;\" id=\"\">&lt;/a&gt;&lt;script&gt;&amp;amp;"
-                "<b>1\\x0a2\\x01\\xff\\xe2\\x80\\xae</b><img alt=\"&quot;\"/></a>");
+                "<b>1\\x0a2\\x01\\xff\\xe2\\x80\\xae\\xef\\xbf\\xbe\\xef\\xbf\\xbf</b><img "
+                "alt=\"&quot;\"/></a>");
 }
 
 static void test_markdown__marks_are_written_as_references(void **state) {
