@@ -38,6 +38,34 @@ bool gcmp_script_is_assigning(const char *word) {
 
 /* --- variables --- */
 
+/* Make room behind the first `kept` values for `count` more: where it is, or, so that an array that
+ * grows is copied seldom, in one that is larger by half. */
+static enum gradcmp_status make_room(struct gcmp_shell *shell, struct gcmp_shell_variable *variable,
+                                     size_t kept, size_t count, uint64_t line) {
+    struct gcmp_shell_room *room = variable->room;
+    if (kept > 0 && room != NULL && room->used == kept && count <= room->capacity - kept) {
+        room->used += count;
+        return GRADCMP_OK;
+    }
+    const char **values;
+    uint64_t *lines;
+    size_t capacity = kept + count + kept / 2;
+    GCMP_TRY(gcmp_shell_make_values(shell, capacity, &values, &lines, line));
+    room = gcmp_arena_alloc(shell->arena, 1, sizeof *room);
+    if (room == NULL) {
+        GCMP_FAIL_MEMORY(shell->error);
+    }
+    for (size_t i = 0; i < kept; i++) {
+        values[i] = variable->values[i];
+        lines[i] = variable->lines[i];
+    }
+    *room = (struct gcmp_shell_room){kept + count, capacity};
+    variable->values = values;
+    variable->lines = lines;
+    variable->room = room;
+    return GRADCMP_OK;
+}
+
 enum gradcmp_status gcmp_script_assign(struct gcmp_script *script, const char *name,
                                        const struct gcmp_shell_word *values, size_t count,
                                        const struct gcmp_shell_word *how) {
@@ -49,21 +77,11 @@ enum gradcmp_status gcmp_script_assign(struct gcmp_script *script, const char *n
     GCMP_TRY(gcmp_shell_make(shell, name, &variable));
     GCMP_TRY(gcmp_flow_touch(shell, variable));
     size_t kept = how->is_append && variable->is_set ? variable->count : 0;
-    const char **all = gcmp_arena_alloc(shell->arena, kept + count, sizeof *all);
-    uint64_t *lines = gcmp_arena_alloc(shell->arena, kept + count, sizeof *lines);
-    if (all == NULL || lines == NULL) {
-        GCMP_FAIL_MEMORY(shell->error);
-    }
-    for (size_t i = 0; i < kept; i++) {
-        all[i] = variable->values[i];
-        lines[i] = variable->lines[i];
-    }
+    GCMP_TRY(make_room(shell, variable, kept, count, how->line));
     for (size_t i = 0; i < count; i++) {
-        all[kept + i] = values[i].value;
-        lines[kept + i] = values[i].line;
+        variable->values[kept + i] = values[i].value;
+        variable->lines[kept + i] = values[i].line;
     }
-    variable->values = all;
-    variable->lines = lines;
     variable->count = kept + count;
     variable->is_set = true;
     variable->times += !how->is_append;
@@ -79,12 +97,7 @@ static enum gradcmp_status assign_word(struct gcmp_script *script,
     const struct gcmp_shell_variable *old = gcmp_shell_find(shell, word->name, strlen(word->name));
     struct gcmp_shell_word how = *word;
     if (word->is_append && old != NULL && old->is_set && old->count > 0) {
-        shell->expanded_bytes += strlen(old->values[0]);
-        if (shell->expanded_bytes > GCMP_SHELL_MAX_BYTES) {
-            GCMP_FAIL_AT(shell->error, GRADCMP_ERROR_LIMIT, shell->source->path, GRADCMP_NO_OFFSET,
-                         "line %llu: variables expand to more than %d MiB",
-                         (unsigned long long)word->line, GCMP_SHELL_MAX_BYTES >> 20);
-        }
+        GCMP_TRY(gcmp_shell_charge(shell, strlen(old->values[0]), word->line));
         how.value = gcmp_arena_format(shell->arena, "%s%s", old->values[0], word->value);
         if (how.value == NULL) {
             GCMP_FAIL_MEMORY(shell->error);

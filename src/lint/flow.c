@@ -37,11 +37,7 @@ static enum gradcmp_status mark_range(struct gcmp_shell *shell, const char **val
     struct gcmp_text out = GCMP_TEXT_INIT;
     const char *text = *value;
     size_t length = strlen(text);
-    shell->expanded_bytes += length;
-    if (shell->expanded_bytes > GCMP_SHELL_MAX_BYTES) {
-        GCMP_FAIL_AT(shell->error, GRADCMP_ERROR_LIMIT, shell->source->path, GRADCMP_NO_OFFSET,
-                     "variables expand to more than %d MiB", GCMP_SHELL_MAX_BYTES >> 20);
-    }
+    GCMP_TRY(gcmp_shell_charge(shell, length, 0));
     static const char marks[] = {GCMP_SHELL_CONDITIONAL, GCMP_SHELL_REPLACED};
     if (is_replaced) {
         gcmp_text_add_bytes(&out, &marks[1], 1);
@@ -73,10 +69,10 @@ enum gradcmp_status gcmp_flow_mark(struct gcmp_shell *shell, const char **value)
 
 /* Mark what of a value is not in the old one. */
 static enum gradcmp_status mark_new(struct gcmp_shell *shell, const char *old, const char **value) {
-    size_t length = strlen(*value), old_length = old == NULL ? 0 : strlen(old);
-    if (old != NULL && strcmp(old, *value) == 0) {
+    if (old == *value || (old != NULL && strcmp(old, *value) == 0)) {
         return GRADCMP_OK;
     }
+    size_t length = strlen(*value), old_length = old == NULL ? 0 : strlen(old);
     if (old != NULL && old_length < length && strncmp(*value, old, old_length) == 0) {
         return mark_range(shell, value, old_length, length, false);
     }
@@ -107,11 +103,9 @@ static enum gradcmp_status mark_variable(struct gcmp_shell *shell,
         return GRADCMP_OK;
     }
     size_t count = variable->count > 0 ? variable->count : old_count > 0;
-    const char **values = gcmp_arena_alloc(shell->arena, count, sizeof *values);
-    uint64_t *lines = gcmp_arena_alloc(shell->arena, count, sizeof *lines);
-    if (values == NULL || lines == NULL) {
-        GCMP_FAIL_MEMORY(shell->error);
-    }
+    const char **values;
+    uint64_t *lines;
+    GCMP_TRY(gcmp_shell_make_values(shell, count, &values, &lines, variable->line));
     for (size_t i = 0; i < count; i++) {
         values[i] = i < variable->count ? variable->values[i] : "";
         lines[i] = i < variable->count ? variable->lines[i] : variable->line;
@@ -123,6 +117,7 @@ static enum gradcmp_status mark_variable(struct gcmp_shell *shell,
     variable->values = values;
     variable->lines = lines;
     variable->count = count;
+    variable->room = NULL;
     return GRADCMP_OK;
 }
 

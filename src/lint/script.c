@@ -223,6 +223,7 @@ static enum gradcmp_status keep_function(struct gcmp_script *script, const char 
     variable->values = values;
     variable->lines = lines;
     variable->count = 1;
+    variable->room = NULL;
     variable->is_set = true;
     return GRADCMP_OK;
 }

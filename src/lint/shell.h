@@ -20,16 +20,24 @@ enum {
     GCMP_SHELL_REPLACED = 7
 };
 
-/* Limits: of expanded text in all, of words of one command, and of what contains what. */
+/* Limits: of expanded text and copied words in all, of words of one command, and of what contains
+ * what. */
 enum { GCMP_SHELL_MAX_BYTES = 32 << 20, GCMP_SHELL_MAX_WORDS = 200000, GCMP_SHELL_MAX_DEPTH = 8 };
 /* Of branches, and of calls of functions, within each other. */
 enum { GCMP_SHELL_MAX_FRAMES = 256, GCMP_SHELL_MAX_CALLS = 16 };
+
+/* Room for values. A variable that was kept as it was before a branch may share it; what stands
+ * beyond a variable's own count is another's. */
+struct gcmp_shell_room {
+    size_t used, capacity;
+};
 
 struct gcmp_shell_variable {
     const char *name;
     const char **values; /* marked; several for an array */
     uint64_t *lines;     /* where each stands */
     size_t count;
+    struct gcmp_shell_room *room; /* that they lie in; NULL: no more than their count */
     bool is_set, is_array, is_exported;
     bool is_export_conditional; /* exported, or not, by a branch */
     bool is_active;             /* a function ("NAME()") that is running */
@@ -96,6 +104,15 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_shell_word(struct gcmp_shell *shell,
 GRADCMP_MUST_USE enum gradcmp_status gcmp_shell_add_word(struct gcmp_shell *shell,
                                                          struct gcmp_shell_words *words,
                                                          struct gcmp_shell_word word);
+
+/* Count what is copied where variables are expanded or added to: LIMIT beyond GCMP_SHELL_MAX_BYTES.
+ * `line` 0: none to be told. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_shell_charge(struct gcmp_shell *shell, size_t bytes,
+                                                       uint64_t line);
+/* Room for the values of a variable and their lines, and count it. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_shell_make_values(struct gcmp_shell *shell, size_t count,
+                                                            const char ***values, uint64_t **lines,
+                                                            uint64_t line);
 
 /* Find a variable, or NULL; make one. */
 struct gcmp_shell_variable *gcmp_shell_find(struct gcmp_shell *shell, const char *name,

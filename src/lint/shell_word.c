@@ -1,4 +1,5 @@
 /* Words of a shell script: quotes, and expansions of what is known. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/grow.h"
@@ -94,16 +95,35 @@ enum gradcmp_status gcmp_shell_add_word(struct gcmp_shell *shell, struct gcmp_sh
     return GRADCMP_OK;
 }
 
+enum gradcmp_status gcmp_shell_charge(struct gcmp_shell *shell, size_t bytes, uint64_t line) {
+    char where[32] = "";
+    if (bytes <= GCMP_SHELL_MAX_BYTES - shell->expanded_bytes) {
+        shell->expanded_bytes += bytes;
+        return GRADCMP_OK;
+    }
+    if (line > 0) {
+        snprintf(where, sizeof where, "line %llu: ", (unsigned long long)line);
+    }
+    GCMP_FAIL_AT(shell->error, GRADCMP_ERROR_LIMIT, shell->source->path, GRADCMP_NO_OFFSET,
+                 "%svariables expand to more than %d MiB", where, GCMP_SHELL_MAX_BYTES >> 20);
+}
+
+enum gradcmp_status gcmp_shell_make_values(struct gcmp_shell *shell, size_t count,
+                                           const char ***values, uint64_t **lines, uint64_t line) {
+    GCMP_TRY(gcmp_shell_charge(shell, count * (sizeof **values + sizeof **lines), line));
+    *values = gcmp_arena_alloc(shell->arena, count, sizeof **values);
+    *lines = gcmp_arena_alloc(shell->arena, count, sizeof **lines);
+    if (*values == NULL || *lines == NULL) {
+        GCMP_FAIL_MEMORY(shell->error);
+    }
+    return GRADCMP_OK;
+}
+
 /* --- building fields --- */
 
 static enum gradcmp_status put(struct builder *builder, const char *bytes, size_t count) {
     struct gcmp_shell *shell = builder->shell;
-    shell->expanded_bytes += count;
-    if (shell->expanded_bytes > GCMP_SHELL_MAX_BYTES) {
-        GCMP_FAIL_AT(shell->error, GRADCMP_ERROR_LIMIT, shell->source->path, GRADCMP_NO_OFFSET,
-                     "line %llu: variables expand to more than %d MiB",
-                     (unsigned long long)builder->text->line, GCMP_SHELL_MAX_BYTES >> 20);
-    }
+    GCMP_TRY(gcmp_shell_charge(shell, count, builder->text->line));
     builder->has_current = true;
     gcmp_text_add_bytes(&builder->current, bytes, count);
     if (builder->current.failed) {

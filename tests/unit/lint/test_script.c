@@ -1,6 +1,7 @@
 /* Launch scripts: what the environment and the arguments of the training come to. */
 #include "../temp_tools.h"
 
+#include "base/text.h"
 #include "lint/text.h"
 
 struct parsed {
@@ -343,6 +344,42 @@ static void test_script__calls_are_bounded(void **state) {
 }
 
 /* Each line doubles the variable: 2^40 bytes that nobody asked for. */
+/* A script of a first line, then one line many times, then the launch. */
+static void parse_many(struct parsed *parsed, const char *line, size_t times) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    gcmp_text_add(&text, "A=(x)\n");
+    for (size_t i = 0; i < times; i++) {
+        gcmp_text_add(&text, line);
+    }
+    gcmp_text_add(&text, "torchrun x.py \"${A[@]}\" --seed ${#A[@]}\n");
+    parse(parsed, text.bytes);
+    gcmp_text_free(&text);
+}
+
+/* An array that grows word by word is not copied each time; in branches, where it is, that counts.
+ */
+static void test_script__arrays_grow_within_bounds(void **state) {
+    (void)state;
+    struct parsed parsed;
+    parse_many(&parsed, "A+=(--y z)\n", 30000);
+    assert_int_equal(parsed.status, GRADCMP_OK);
+    assert_string_equal(value_of(&parsed, GCMP_LINT_ARG, "y"), "z");
+    assert_true(parsed.arena.used_bytes < 24 << 20);
+    done(&parsed);
+    parse_many(&parsed, "if a; then A+=(--y z); fi\n", 30000);
+    assert_int_equal(parsed.status, GRADCMP_ERROR_LIMIT);
+    assert_non_null(strstr(parsed.error.message, "variables expand to more than 32 MiB"));
+    assert_true(parsed.arena.used_bytes < 64 << 20);
+    done(&parsed);
+    /* What a subshell appends is gone behind it, and not in the way of what comes. */
+    arg("A=(--a 1)\nA+=(--b 2)\nA+=(--c 3)\n(A+=(--seed 4))\nA+=(--d 5)\ntorchrun x.py "
+        "\"${A[@]}\"\n",
+        "(not set)");
+    arg("A=(x)\nA+=(y)\nif a; then A+=(--seed 4); fi\nB=(\"${A[@]}\")\nA+=(--seed 5)\n"
+        "B+=(--seed 6)\ntorchrun x.py \"${B[@]}\"\n",
+        "6");
+}
+
 static void test_script__expansion_is_bounded(void **state) {
     (void)state;
     char script[2048];
@@ -376,6 +413,7 @@ int main(void) {
         cmocka_unit_test(test_script__calls_are_bounded),
         cmocka_unit_test(test_script__counts_assignments_and_lines),
         cmocka_unit_test(test_script__broken_ones_are_refused_with_a_line),
+        cmocka_unit_test(test_script__arrays_grow_within_bounds),
         cmocka_unit_test(test_script__expansion_is_bounded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
