@@ -159,59 +159,102 @@ static bool speaks(const struct gcmp_lint_source *source, const struct gcmp_lint
                            : kind == GCMP_LINT_ENV && source->form == GCMP_LINT_ENV_DUMP;
 }
 
-/* "Ring | CollnetChain": the different values of a setting; *count tells how many. */
-static enum gradcmp_status join_values(const struct gcmp_lint_content *content,
-                                       const struct gcmp_lint_setting *wanted,
-                                       struct gcmp_arena *arena, const char **out, size_t *count,
-                                       bool *all_dumps) {
-    struct gcmp_text text = GCMP_TEXT_INIT;
-    const struct gcmp_lint_run *run = &content->run;
-    *count = 0;
-    *all_dumps = true;
+/* The different values of a setting, as they are met. */
+struct values {
+    struct gcmp_map known; /* texts */
+    struct gcmp_text text; /* "Ring | CollnetChain": the first of them */
+    bool all_dumps;        /* all that speak of it are environment dumps */
+};
+
+enum { MAX_SHOWN = 8 };
+
+static enum gcmp_map_result add_value(struct values *values, const char *text) {
+    size_t count = values->known.count;
+    enum gcmp_map_result result = gcmp_map_add(&values->known, text, strlen(text), 0, NULL);
+    if (result == GCMP_MAP_ADDED && count < MAX_SHOWN) {
+        gcmp_text_addf(&values->text, "%s%s", count > 0 ? " | " : "", text);
+    }
+    return result;
+}
+
+/* Gather what the run's sources say of a setting. False without memory. */
+static bool gather_values(const struct gcmp_lint_run *run, const struct gcmp_lint_setting *wanted,
+                          struct values *values) {
+    values->all_dumps = true;
     for (size_t i = 0; i < run->source_count; i++) {
         const struct gcmp_lint_source *source = &run->sources[i];
         const struct gcmp_lint_setting *own = gcmp_lint_find(source, wanted->kind, wanted->name);
-        bool is_new = speaks(source, own, wanted->kind);
-        *all_dumps = *all_dumps && (!is_new || source->form == GCMP_LINT_ENV_DUMP);
-        for (size_t k = 0; k < i && is_new; k++) {
-            const struct gcmp_lint_source *other = &run->sources[k];
-            const struct gcmp_lint_setting *theirs =
-                gcmp_lint_find(other, wanted->kind, wanted->name);
-            is_new = !speaks(other, theirs, wanted->kind) || strcmp(shown(theirs), shown(own)) != 0;
+        if (!speaks(source, own, wanted->kind)) {
+            continue;
         }
-        if (is_new) {
-            gcmp_text_addf(&text, "%s%s", *count > 0 ? " | " : "", shown(own));
-            ++*count;
+        values->all_dumps = values->all_dumps && source->form == GCMP_LINT_ENV_DUMP;
+        if (add_value(values, shown(own)) == GCMP_MAP_NO_MEMORY) {
+            return false;
         }
     }
-    *out = text.failed || text.bytes == NULL ? NULL : gcmp_arena_dup(arena, text.bytes);
-    gcmp_text_free(&text);
-    return *out == NULL && *count > 0 ? GRADCMP_ERROR_MEMORY : GRADCMP_OK;
+    return !values->text.failed;
 }
 
-/* Settings of one source that others of the same run contradict. */
-static enum gradcmp_status judge_agreement(struct gcmp_lint_content *content, size_t index,
-                                           struct gcmp_arena *arena, struct gradcmp_error *error) {
-    const struct gcmp_lint_source *source = &content->run.sources[index];
+static enum gradcmp_status tell_values(struct gcmp_lint_content *content,
+                                       struct gcmp_lint_finding *finding, struct values *values,
+                                       struct gcmp_arena *arena, struct gradcmp_error *error) {
+    size_t count = values->known.count;
+    if (count <= 1) {
+        return GRADCMP_OK;
+    }
+    if (count > MAX_SHOWN) {
+        gcmp_text_addf(&values->text, " | ... (%zu values)", count);
+    }
+    finding->value = values->text.failed ? NULL : gcmp_arena_dup(arena, values->text.bytes);
+    if (finding->value == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return gcmp_lint_add(content, values->all_dumps ? "GN03" : "GN05", *finding, error);
+}
+
+/* Settings of one source that others of the same run contradict; `judged` holds those that an
+ * earlier source has too. */
+static enum gradcmp_status judge_agreement(struct gcmp_lint_content *content,
+                                           const struct gcmp_lint_source *source,
+                                           struct gcmp_map *judged, struct gcmp_arena *arena,
+                                           struct gradcmp_error *error) {
     for (size_t i = 0; i < source->count; i++) {
         const struct gcmp_lint_setting *setting = &source->settings[i];
-        struct gcmp_lint_run before = {content->run.sources, index};
-        size_t count;
-        bool all_dumps;
-        if (setting->is_unset || !gcmp_lint_is_relevant(setting->kind, setting->name) ||
-            gcmp_lint_run_find(&before, setting->kind, setting->name, NULL) != NULL) {
+        if (setting->is_unset || !gcmp_lint_is_relevant(setting->kind, setting->name)) {
+            continue;
+        }
+        const char *key = gcmp_arena_format(arena, "%d %s", (int)setting->kind, setting->name);
+        enum gcmp_map_result result =
+            key == NULL ? GCMP_MAP_NO_MEMORY : gcmp_map_add(judged, key, strlen(key), 0, NULL);
+        if (result == GCMP_MAP_PRESENT) {
             continue;
         }
         struct gcmp_lint_finding finding = at(source, setting);
-        if (join_values(content, setting, arena, &finding.value, &count, &all_dumps) !=
-            GRADCMP_OK) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        if (count > 1) {
-            GCMP_TRY(gcmp_lint_add(content, all_dumps ? "GN03" : "GN05", finding, error));
-        }
+        struct values values = {.known = GCMP_MAP_INIT};
+        bool ok = result == GCMP_MAP_ADDED && gather_values(&content->run, setting, &values);
+        enum gradcmp_status status = ok ? tell_values(content, &finding, &values, arena, error)
+                                        : gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL,
+                                                         GRADCMP_NO_OFFSET, "out of memory");
+        gcmp_map_free(&values.known);
+        gcmp_text_free(&values.text);
+        GCMP_TRY(status);
     }
     return GRADCMP_OK;
+}
+
+static enum gradcmp_status judge_sources(struct gcmp_lint_content *content,
+                                         struct gcmp_arena *arena, struct gradcmp_error *error) {
+    struct gcmp_map judged = GCMP_MAP_INIT;
+    enum gradcmp_status status = GRADCMP_OK;
+    for (size_t i = 0; i < content->run.source_count && status == GRADCMP_OK; i++) {
+        const struct gcmp_lint_source *source = &content->run.sources[i];
+        status = judge_writing(content, source, error);
+        if (status == GRADCMP_OK) {
+            status = judge_agreement(content, source, &judged, arena, error);
+        }
+    }
+    gcmp_map_free(&judged);
+    return status;
 }
 
 /* --- the table --- */
@@ -233,10 +276,7 @@ static enum gradcmp_status apply(struct gcmp_lint_content *content,
 
 enum gradcmp_status gcmp_lint_judge(struct gcmp_lint_content *content, struct gcmp_arena *arena,
                                     struct gradcmp_error *error) {
-    for (size_t i = 0; i < content->run.source_count; i++) {
-        GCMP_TRY(judge_writing(content, &content->run.sources[i], error));
-        GCMP_TRY(judge_agreement(content, i, arena, error));
-    }
+    GCMP_TRY(judge_sources(content, arena, error));
     for (const struct gcmp_lint_rule *rule = gcmp_lint_rules; rule->id != NULL; rule++) {
         GCMP_TRY(apply(content, rule, error));
     }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "lint/text.h"
 
 /* One line without its end. */
@@ -22,6 +23,8 @@ static bool next_line(struct lines *lines, struct line *out) {
     }
     const char *newline = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
     const char *end = newline == NULL ? lines->end : newline;
+    /* Where files were put together, one may begin at any line. */
+    lines->at += gcmp_utf8_mark_bytes(lines->at, (size_t)(end - lines->at));
     *out = (struct line){lines->at, end, ++lines->number};
     lines->at = newline == NULL ? lines->end : newline + 1;
     if (out->end > out->at && out->end[-1] == '\r') {
@@ -407,6 +410,9 @@ enum gradcmp_status gcmp_lint_read_text(const char *bytes, size_t length_bytes,
                                         struct gcmp_lint_source *source,
                                         struct gradcmp_error *error) {
     static const char pointer[] = "version https://git-lfs";
+    size_t mark_bytes = gcmp_utf8_mark_bytes(bytes, length_bytes);
+    bytes += mark_bytes;
+    length_bytes -= mark_bytes;
     const char *first = bytes + strspn(bytes, " \t\r\n");
     if (length_bytes == 0) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, source->path, 0, "an empty file");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/utf8.h"
 
 enum { MAX_COLUMNS = 10000 };
 
@@ -32,8 +33,6 @@ struct csv {
 #define REFUSE(csv, ...)                                                                           \
     GCMP_FAIL_AT((csv)->error, GRADCMP_ERROR_CORRUPT, (csv)->text->path, GRADCMP_NO_OFFSET,        \
                  __VA_ARGS__)
-
-static const char byte_order_mark[] = "\xef\xbb\xbf";
 
 static bool is_one_of(const struct field *field, const char *const words[]) {
     for (size_t i = 0; words[i] != NULL; i++) {
@@ -185,10 +184,7 @@ static enum gradcmp_status start(struct csv *csv) {
     csv->separator = find_separator(csv->text);
     csv->line = 1;
     csv->step_column = csv->metric_column = csv->value_column = SIZE_MAX;
-    size_t mark = sizeof byte_order_mark - 1;
-    if (length >= mark && memcmp(csv->bytes, byte_order_mark, mark) == 0) {
-        csv->at = mark;
-    }
+    csv->at = gcmp_utf8_mark_bytes(csv->bytes, length);
     return read_row(csv);
 }
 
