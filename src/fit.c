@@ -199,22 +199,54 @@ enum gradcmp_status gcmp_fit_use(struct gcmp_comparison *comparison,
                           (unsigned long long)fit->parameter_count, pair->parameter_count);
 }
 
+/* Parameters that a floor of the fit lets pass, and how much further than a bound by layers. */
+struct floors {
+    const struct gradcmp_bound *bound;
+    size_t count;
+    double most; /* times the bound, at the most */
+    const char *name;
+};
+
+static void count_floor(struct floors *floors, const struct gradcmp_parameter_report *parameter) {
+    double ratio = parameter->bound / gcmp_bound_at(floors->bound, parameter->layer);
+    if (!(ratio > ABOVE)) {
+        return;
+    }
+    floors->count++;
+    if (ratio > floors->most) {
+        floors->most = ratio;
+        floors->name = parameter->name;
+    }
+}
+
 enum gradcmp_status gcmp_fit_note_floors(struct gcmp_comparison *comparison,
                                          struct gradcmp_pair_report *pair,
                                          struct gradcmp_error *error) {
-    size_t count = 0, first = 0;
+    struct gradcmp_bound theory = pair->bound;
+    gcmp_bound_init(&theory, comparison->options);
+    struct floors by_floor = {.bound = &pair->bound}, looser = {.bound = &theory};
     for (size_t i = 0; i < pair->parameter_count && pair->bound.fit != NULL; i++) {
-        const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
-        bool by_floor = parameter->verdict >= GRADCMP_VERDICT_FAIL &&
-                        parameter->bound > ABOVE * gcmp_bound_at(&pair->bound, parameter->layer);
-        first = by_floor && count == 0 ? i : first;
-        count += by_floor;
+        size_t before = by_floor.count;
+        if (pair->parameters[i].verdict >= GRADCMP_VERDICT_FAIL) {
+            count_floor(&by_floor, &pair->parameters[i]);
+        }
+        if (by_floor.count > before) {
+            count_floor(&looser, &pair->parameters[i]);
+        }
     }
-    if (count == 0) {
+    if (by_floor.count > 0) {
+        GCMP_TRY(gcmp_pair_note(
+            comparison, pair, error,
+            "%zu small %s judged by the floor that the fit measured, such as "
+            "%.200s",
+            by_floor.count, by_floor.count == 1 ? "gradient is" : "gradients are", by_floor.name));
+    }
+    if (looser.count == 0) {
         return GRADCMP_OK;
     }
     return gcmp_pair_note(comparison, pair, error,
-                          "%zu small %s judged by the floor that the fit measured, such as %.200s",
-                          count, count == 1 ? "gradient is" : "gradients are",
-                          pair->parameters[first].name);
+                          "the fit is looser than the theory: its floor of %zu %s is up to %.3g "
+                          "times as wide as the theory's bound, most of all that of %.200s",
+                          looser.count, looser.count == 1 ? "gradient" : "gradients", looser.most,
+                          looser.name);
 }

@@ -18,7 +18,8 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_fit_use(struct gcmp_comparison *compar
                                                   struct gradcmp_pair_report *pair,
                                                   struct gradcmp_error *error);
 
-/* Note how many parameters of a judged pair were judged by their floor. Errors: MEMORY. */
+/* Note how many parameters of a judged pair were judged by their floor, and where that let more
+ * pass than the theory. Errors: MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_fit_note_floors(struct gcmp_comparison *comparison,
                                                           struct gradcmp_pair_report *pair,
                                                           struct gradcmp_error *error);
