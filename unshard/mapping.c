@@ -34,7 +34,8 @@ struct work {
 bool gcmp_rule_matches(const struct gcmp_rule *rule, const char *name, struct gcmp_match *match,
                        bool *lacks_memory) {
     match->name = name;
-    return gcmp_expression_matches(&rule->regex, name, GCMP_MAPPING_CAPTURES, match->captures,
+    return strncmp(name, rule->prefix, rule->prefix_bytes) == 0 &&
+           gcmp_expression_matches(&rule->regex, name, GCMP_MAPPING_CAPTURES, match->captures,
                                    lacks_memory) &&
            match->captures[0].rm_so == 0 && name[match->captures[0].rm_eo] == '\0';
 }

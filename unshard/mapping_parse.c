@@ -96,6 +96,12 @@ static enum gradcmp_status read_pattern(const struct reader *reader,
         FAIL(reader, value, "%s", own.message);
     }
     rule->is_compiled = true;
+    rule->prefix = gcmp_arena_dup(&reader->mapping->arena, rule->pattern);
+    if (rule->prefix == NULL) {
+        GCMP_FAIL_MEMORY(reader->error);
+    }
+    gcmp_expression_prefix(rule->pattern, rule->prefix);
+    rule->prefix_bytes = strlen(rule->prefix);
     return GRADCMP_OK;
 }
 

@@ -39,6 +39,8 @@ struct gcmp_rule {
     uint64_t line;
     unsigned sides; /* bits of those it is for */
     const char *pattern;
+    char *prefix; /* that all it matches begin with: most names are none of them */
+    size_t prefix_bytes;
     regex_t regex;
     bool is_compiled;
     const char *to;     /* RENAME, CONCAT, TRANSPOSE (NULL: the name stays), INDEX */

@@ -138,6 +138,42 @@ const char *gcmp_expression_fault(const char *pattern) {
     return NULL;
 }
 
+/* True where the expression is a choice of several, at its outermost. */
+static bool is_choice(const char *pattern) {
+    size_t depth = 0;
+    for (const char *at = pattern; *at != '\0';) {
+        char c = *at++;
+        if (c == '\\') {
+            at += *at != '\0';
+        } else if (c == '[') {
+            at = skip_bracket(at);
+        } else if (c == '|' && depth == 0) {
+            return true;
+        }
+        depth += c == '(';
+        depth -= c == ')' && depth > 0;
+    }
+    return false;
+}
+
+void gcmp_expression_prefix(const char *pattern, char *prefix) {
+    static const char special[] = ".[]()*+?{}|^$\\";
+    char *end = prefix, *last = prefix; /* where the last character begins */
+    const char *at = is_choice(pattern) ? "" : pattern;
+    for (; *at > ' ' && *at <= '~'; at++) {
+        bool is_escaped = *at == '\\' && at[1] != '\0' && strchr(special, at[1]) != NULL;
+        if (!is_escaped && strchr(special, *at) != NULL) {
+            break;
+        }
+        at += is_escaped;
+        last = end;
+        *end++ = *at;
+    }
+    end =
+        *at != '\0' && strchr("*+?{", *at) != NULL ? last : end; /* it may be repeated, or not be */
+    *end = '\0';
+}
+
 enum gradcmp_status gcmp_expression_compile(regex_t *expression, int flags, const char *label,
                                             const char *pattern, struct gradcmp_error *error) {
     char words[128];

@@ -22,6 +22,11 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_expression_compile(regex_t *expression
  * None of that is bounded there. */
 const char *gcmp_expression_fault(const char *pattern);
 
+/* Write the text that whatever an expression matches begins with into `prefix`, whose room is at
+ * least the expression's own with its end: "layers.1" of "layers\\.1(_[0-9]+)?", "" where it cannot
+ * be told. */
+void gcmp_expression_prefix(const char *pattern, char *prefix);
+
 /* regexec: true where the expression matches. *lacks_memory becomes true, and stays as it is
  * otherwise, where memory ran out: the answer means nothing then. glibc calls some of the
  * allocations that fail within it "no match"; errno knows better. */

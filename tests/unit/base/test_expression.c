@@ -56,11 +56,40 @@ static void test_expression__other_bounds(void **state) {
     assert_null(gcmp_expression_fault("a\\\\1"));
 }
 
+static void test_expression__begins_with_what_is_certain(void **state) {
+    static const char *const cases[][2] = {
+        {"layers\\.12\\.weight", "layers.12.weight"},
+        {"layers\\.([0-9]+|x)\\.w", "layers."},
+        {"a|ab", ""},
+        {"(a|b)c", ""},
+        {"ab[]|]c", "ab"},
+        {"a\\|b", "a|b"},
+        {"ab*c", "a"},
+        {"ab?", "a"},
+        {"a\\.{2}", "a"},
+        {"a\\wb", "a"},
+        {"^ab", ""},
+        {"ab$", "ab"},
+        {"*a", ""},
+        {"\xc3\xa9?x", ""},
+        {"a\xc3\xa9", "a"},
+        {"a\\", "a"},
+        {"", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char prefix[64];
+        gcmp_expression_prefix(cases[i][0], prefix);
+        assert_string_equal(prefix, cases[i][1]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_expression__those_of_rules_are_fine),
         cmocka_unit_test(test_expression__what_grows_is_refused),
         cmocka_unit_test(test_expression__other_bounds),
+        cmocka_unit_test(test_expression__begins_with_what_is_certain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
