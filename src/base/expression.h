@@ -23,7 +23,7 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_expression_compile(regex_t *expression
 const char *gcmp_expression_fault(const char *pattern);
 
 /* Write the text that whatever an expression matches begins with into `prefix`, whose room is at
- * least the expression's own with its end: "layers.1" of "layers\\.1(_[0-9]+)?", "" where it cannot
+ * least the expression's own with its end: "layers.1" of "layers\.1(_[0-9]+)?", "" where it cannot
  * be told. */
 void gcmp_expression_prefix(const char *pattern, char *prefix);
 

@@ -18,7 +18,7 @@
 
 enum {
     MAX_DEPTH = 64,
-    MAX_NODES = 1000000,          /* in the file */
+    MAX_NODES = 750000,           /* in the file; some 80 bytes each */
     MAX_EXPANDED_NODES = 4000000, /* with every alias written out */
     MAX_FILE_BYTES = 16 << 20
 };

@@ -23,8 +23,12 @@ enum {
 /* Limits: of expanded text and copied words in all, of words of one command, and of what contains
  * what. */
 enum { GCMP_SHELL_MAX_BYTES = 32 << 20, GCMP_SHELL_MAX_WORDS = 200000, GCMP_SHELL_MAX_DEPTH = 8 };
-/* Of branches, and of calls of functions, within each other. */
-enum { GCMP_SHELL_MAX_FRAMES = 256, GCMP_SHELL_MAX_CALLS = 16 };
+/* Of branches, and of calls of functions, within each other; of variables and functions. */
+enum {
+    GCMP_SHELL_MAX_FRAMES = 256,
+    GCMP_SHELL_MAX_CALLS = 16,
+    GCMP_SHELL_MAX_VARIABLES = GCMP_LINT_MAX_SETTINGS
+};
 
 /* Room for values. A variable that was kept as it was before a branch may share it; what stands
  * beyond a variable's own count is another's. */

@@ -41,6 +41,10 @@ enum gradcmp_status gcmp_shell_make(struct gcmp_shell *shell, const char *name,
     if (*out != NULL) {
         return GRADCMP_OK;
     }
+    if (shell->variable_count == GCMP_SHELL_MAX_VARIABLES) {
+        GCMP_FAIL_AT(shell->error, GRADCMP_ERROR_LIMIT, shell->source->path, GRADCMP_NO_OFFSET,
+                     "more than %d variables", GCMP_SHELL_MAX_VARIABLES);
+    }
     if (!gcmp_grow(&shell->variables, shell->variable_count, &shell->variable_capacity,
                    sizeof *shell->variables)) {
         GCMP_FAIL_MEMORY(shell->error);

@@ -343,6 +343,22 @@ static void test_script__calls_are_bounded(void **state) {
     done(&parsed);
 }
 
+/* Variables that nothing exports take memory too. */
+static void test_script__variables_are_counted(void **state) {
+    (void)state;
+    struct parsed parsed;
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    for (int i = 0; i <= GCMP_LINT_MAX_SETTINGS; i++) {
+        gcmp_text_addf(&text, "v%d=1\n", i);
+    }
+    gcmp_text_add(&text, RUN);
+    parse(&parsed, text.bytes);
+    gcmp_text_free(&text);
+    assert_int_equal(parsed.status, GRADCMP_ERROR_LIMIT);
+    assert_non_null(strstr(parsed.error.message, "more than 65536 variables"));
+    done(&parsed);
+}
+
 /* Each line doubles the variable: 2^40 bytes that nobody asked for. */
 /* A script of a first line, then one line many times, then the launch. */
 static void parse_many(struct parsed *parsed, const char *line, size_t times) {
@@ -414,6 +430,7 @@ int main(void) {
         cmocka_unit_test(test_script__counts_assignments_and_lines),
         cmocka_unit_test(test_script__broken_ones_are_refused_with_a_line),
         cmocka_unit_test(test_script__arrays_grow_within_bounds),
+        cmocka_unit_test(test_script__variables_are_counted),
         cmocka_unit_test(test_script__expansion_is_bounded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
