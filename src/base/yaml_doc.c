@@ -15,6 +15,7 @@
 #include <yaml.h>
 
 #include "base/map.h"
+#include "base/utf8.h"
 
 enum {
     MAX_DEPTH = 64,
@@ -367,8 +368,11 @@ enum gradcmp_status gcmp_yaml_parse(struct gcmp_arena *arena, const char *path, 
     reader->arena = arena;
     reader->path = path;
     reader->error = error;
+    /* To libyaml a mark of UTF-8 is a column of the first key, which the next is then left of. */
+    size_t mark_bytes = gcmp_utf8_mark_bytes(bytes, length_bytes);
     yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&reader->parser, (const unsigned char *)bytes, length_bytes);
+    yaml_parser_set_input_string(&reader->parser, (const unsigned char *)bytes + mark_bytes,
+                                 length_bytes - mark_bytes);
     enum gradcmp_status status = read_events(reader);
     if (status == GRADCMP_OK) {
         *out = reader->root;

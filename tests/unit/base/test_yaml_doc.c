@@ -35,6 +35,15 @@ static void expect_refusal(const char *text, size_t length, enum gradcmp_status 
     assert_non_null(strstr(error.message, message));
 }
 
+static void test_yaml__a_mark_of_utf8_is_no_column(void **state) {
+    (void)state;
+    struct gcmp_yaml *root = parse("\xef\xbb\xbf"
+                                   "a: 1\nb: 2\n");
+    assert_int_equal(root->count, 2);
+    assert_string_equal(root->keys[0]->text, "a");
+    assert_string_equal(gcmp_yaml_get(root, "b")->text, "2");
+}
+
 static void test_yaml__mapping_keeps_order_and_lines(void **state) {
     (void)state;
     struct gcmp_yaml *root = parse("b: 1\na:\n  - x\n  - 'y'\n");
@@ -183,6 +192,7 @@ static void test_yaml__file_that_is_none_fails(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_yaml__a_mark_of_utf8_is_no_column, teardown),
         cmocka_unit_test_teardown(test_yaml__mapping_keeps_order_and_lines, teardown),
         cmocka_unit_test_teardown(test_yaml__merge_keys_yield_to_own_and_earlier_ones, teardown),
         cmocka_unit_test_teardown(test_yaml__damage_names_the_line, teardown),
