@@ -166,7 +166,7 @@ struct values {
     bool all_dumps;        /* all that speak of it are environment dumps */
 };
 
-enum { MAX_SHOWN = 8 };
+enum { MAX_SHOWN = 6 };
 
 static enum gcmp_map_result add_value(struct values *values, const char *text) {
     size_t count = values->known.count;
