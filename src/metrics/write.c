@@ -200,8 +200,8 @@ void gcmp_metric_write_text(const struct gradcmp_evidence *evidence, struct gcmp
     }
     write_notes(page, evidence);
     gcmp_page_end_line(page);
-    gcmp_page_ink(page, evidence->exit_status == 0 ? GCMP_INK_GOOD : GCMP_INK_BAD,
-                  evidence->summary);
+    gcmp_page_name_ink(page, evidence->exit_status == 0 ? GCMP_INK_GOOD : GCMP_INK_BAD,
+                       evidence->summary);
     gcmp_page_end_line(page);
 }
 

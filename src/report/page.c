@@ -71,6 +71,14 @@ void gcmp_page_name(struct gcmp_page *page, const char *name) {
     gcmp_printable_add(&page->out.text, name, page->utf8);
 }
 
+void gcmp_page_name_ink(struct gcmp_page *page, enum gcmp_ink ink, const char *name) {
+    struct gcmp_text safe = GCMP_TEXT_INIT;
+    gcmp_printable_add(&safe, name, page->utf8);
+    gcmp_page_ink(page, ink, safe.bytes == NULL ? "" : safe.bytes);
+    page->out.text.failed = page->out.text.failed || safe.failed;
+    gcmp_text_free(&safe);
+}
+
 void gcmp_page_pad(struct gcmp_page *page, size_t used, size_t columns) {
     for (; used < columns; used++) {
         gcmp_text_add(&page->out.text, " ");

@@ -39,6 +39,8 @@ void gcmp_page_heading(struct gcmp_page *page, const char *text);
 
 /* Add a name or path from a file, made safe to print. */
 void gcmp_page_name(struct gcmp_page *page, const char *name);
+/* The same in an ink. */
+void gcmp_page_name_ink(struct gcmp_page *page, enum gcmp_ink ink, const char *name);
 /* The same in exactly `columns` columns: padded, or its tail behind "...". */
 void gcmp_page_name_in(struct gcmp_page *page, const char *name, size_t columns);
 /* Add spaces after text of `used` columns, up to `columns`. */
