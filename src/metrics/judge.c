@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "metrics/measured.h"
+
 enum { MAX_OUTSIDE = 50, WINDOW_FALLBACK = 4, FIVE_DECIMALS = -5 };
 #define DEFAULT_RTOL   0.05
 #define NUM_ZEROS_RTOL 0.20
@@ -41,26 +43,18 @@ enum { NAME_BYTES = GCMP_METRIC_MAX_NAME_BYTES + 1 };
 
 /* What a machine measures of itself, and so differs between equal runs. */
 static bool is_time(const char *name) {
-    static const char *const parts[] = {"iteration time", "elapsed time", "throughput", "tflop",
-                                        "energy",         "power",        "per second", "/s",
-                                        "timing",         "per sec",      "latency"};
     char own[NAME_BYTES];
     normalise(name, own, sizeof own);
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (strstr(own, parts[i]) != NULL) {
-            return true;
-        }
-    }
-    size_t length = strlen(own);
-    return length > 5 && strcmp(own + length - 5, " time") == 0;
+    return gcmp_metric_is_measured(own);
 }
 
 /* True for times of an iteration, which Megatron's checks compare by medians. */
 static bool is_iteration_time(const char *name) {
     char own[NAME_BYTES];
     normalise(name, own, sizeof own);
-    return strstr(own, "iteration time") != NULL || strstr(own, "elapsed time") != NULL ||
-           strstr(own, "iteration timing") != NULL;
+    return gcmp_metric_is_measured(own) &&
+           (strstr(own, "iteration time") != NULL || strstr(own, "elapsed time") != NULL ||
+            strstr(own, "iteration timing") != NULL);
 }
 
 static bool is_printed(const struct gcmp_metric_point *point) {

@@ -330,6 +330,26 @@ static const char *first_names(struct gcmp_arena *arena,
     return all == NULL ? names : all;
 }
 
+/* "; not judged, as measured by the machine: iteration-time, throughput" of those that differ; NULL
+ * without memory. */
+static const char *unjudged_names(struct gcmp_arena *arena,
+                                  const struct gcmp_metric_judgement *judgement) {
+    enum { TOLD = 3 };
+    const char *text = "";
+    size_t told = 0, more = 0;
+    for (size_t i = 0; i < judgement->count && text != NULL; i++) {
+        const struct gcmp_metric_result *result = &judgement->results[i];
+        if (result->verdict == GCMP_METRIC_UNJUDGED && told++ < TOLD) {
+            text = gcmp_arena_format(
+                arena, "%s%s%s", text,
+                told > 1 ? ", " : "; not judged, as measured by the machine: ", result->name);
+        }
+    }
+    more = told > TOLD ? told - TOLD : 0;
+    return more == 0 || text == NULL ? text
+                                     : gcmp_arena_format(arena, "%s and %zu more", text, more);
+}
+
 static bool is_printed_only(const struct gcmp_metric_content *content) {
     bool is_printed = false;
     for (size_t i = 0; i < content->judgement.count; i++) {
@@ -373,6 +393,10 @@ static void conclude_match(struct gradcmp_evidence *evidence,
     if (outside > 0 && summary != NULL) {
         summary = gcmp_arena_format(
             evidence->arena, "%s, %zu with steps outside, no more than may be", summary, outside);
+    }
+    const char *unjudged = unjudged_names(evidence->arena, &content->judgement);
+    if (unjudged != NULL && summary != NULL) {
+        summary = gcmp_arena_format(evidence->arena, "%s%s", summary, unjudged);
     }
     conclude(evidence, "match", 0, summary);
 }

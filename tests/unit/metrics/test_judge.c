@@ -101,6 +101,82 @@ static void test_metrics__nothing_judged_is_invalid(void **state) {
     json_decref(document);
 }
 
+/* Steps of one metric that differ, beside a metric that does not. */
+static const char *verdict_on(const char *temp, const char *metric, char *summary, size_t bytes) {
+    static char verdict[32];
+    char a[2048], b[2048];
+    snprintf(a, sizeof a, "step,metric,value\n1,\"%s\",1\n1,same,1\n", metric);
+    snprintf(b, sizeof b, "step,metric,value\n1,\"%s\",2\n1,same,1\n", metric);
+    text_file(temp, "a", a);
+    text_file(temp, "b", b);
+    json_t *document = compare(temp, "a", "b");
+    snprintf(verdict, sizeof verdict, "%s", text_of(document, "verdict"));
+    snprintf(summary, bytes, "%s", text_of(document, "summary"));
+    json_decref(document);
+    return verdict;
+}
+
+static void test_times__are_told_from_losses_by_whole_words(void **state) {
+    static const char *const losses[] = {"loss/student",
+                                         "train/sequence_loss",
+                                         "grad/self_attention",
+                                         "val/energy_mae",
+                                         "power_law_loss",
+                                         "train/score",
+                                         "reward/safety",
+                                         "first time",
+                                         "timing_loss",
+                                         "latency-loss",
+                                         "throughput loss",
+                                         "loss/s",
+                                         "val/energy",
+                                         "tflops_penalty",
+                                         "time",
+                                         "loss (s)",
+                                         "iteration times",
+                                         "tokens/step",
+                                         "score per second",
+                                         "power"};
+    static const char *const times[] = {"iteration-time",
+                                        "iteration-time vs samples",
+                                        "elapsed time per iteration (ms)",
+                                        "throughput",
+                                        "throughput per GPU (TFLOP/s/GPU)",
+                                        "tokens/s",
+                                        "tokens/s/gpu",
+                                        "samples/sec",
+                                        "forward-backward-time",
+                                        "optimizer-copy-to-main-grad-time",
+                                        "optimizer-unscale-and-check-inf-time",
+                                        "params-all-gather-time",
+                                        "energy per GPU (J/iter/GPU)",
+                                        "power per GPU (W/GPU)",
+                                        "iter-energy/gpu",
+                                        "power/gpu",
+                                        "train_step_timing in s",
+                                        "Train/Samples/elapsed_time_ms_forward",
+                                        "train_samples_per_second",
+                                        "eval/steps_per_second",
+                                        "train_runtime",
+                                        "device/batches_per_sec",
+                                        "throughput(tps)",
+                                        "timing_s/step",
+                                        "epoch_time",
+                                        "val/latency (ms)"};
+    char summary[400];
+    for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
+        if (strcmp(verdict_on(*state, losses[i], summary, sizeof summary), "differ") != 0) {
+            fail_msg("not judged: %s", losses[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        if (strcmp(verdict_on(*state, times[i], summary, sizeof summary), "match") != 0) {
+            fail_msg("judged: %s", times[i]);
+        }
+        assert_non_null(strstr(summary, times[i])); /* the verdict names what it leaves out */
+    }
+}
+
 static void test_metrics__a_metric_of_one_side_is_a_difference(void **state) {
     text_file(*state, "a", "step,loss,norm\n1,2,3\n");
     text_file(*state, "b", "step,loss\n1,2\n");
@@ -157,6 +233,7 @@ int main(void) {
         TEMP_TEST(test_approx__tolerances_are_the_callers),
         TEMP_TEST(test_ratio__is_one_sided_and_judges_times_in_exact_mode),
         TEMP_TEST(test_metrics__nothing_judged_is_invalid),
+        TEMP_TEST(test_times__are_told_from_losses_by_whole_words),
         TEMP_TEST(test_metrics__a_metric_of_one_side_is_a_difference),
         TEMP_TEST(test_options__that_make_no_sense_are_usage_errors),
         TEMP_TEST(test_html__draws_curves_and_escapes_names)};
