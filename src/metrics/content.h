@@ -12,6 +12,8 @@ struct gcmp_metric_content {
     const char **left_out; /* metrics that the filters named here leave out */
     size_t left_out_count;
     const char *filters;
+    const char **notes; /* the evidence's, malloced; their texts are in the arena */
+    size_t note_capacity;
     bool is_judged;             /* both sides could be read, at least in part */
     struct gradcmp_error error; /* of what could not; code GRADCMP_OK: nothing */
 };

@@ -395,23 +395,44 @@ static enum gradcmp_status judge_one(const struct pair *pair, struct gcmp_metric
     return GRADCMP_OK;
 }
 
-/* B's series of a name: spelt alike, or across kinds of source as the other kind spells it. */
-static const struct gcmp_metric_series *counterpart(const struct gcmp_metric_source *from,
-                                                    const struct gcmp_metric_source *to,
-                                                    const char *name) {
-    const struct gcmp_metric_series *same = gcmp_metric_series_find(to, name);
-    if (same != NULL || from->kind == to->kind) {
-        return same;
-    }
-    char wanted[NAME_BYTES], own[NAME_BYTES];
-    normalise(name, wanted, sizeof wanted);
-    for (size_t i = 0; i < to->series_count; i++) {
-        normalise(to->series[i].name, own, sizeof own);
-        if (strcmp(wanted, own) == 0 && gcmp_metric_series_find(from, to->series[i].name) == NULL) {
-            return &to->series[i];
+/* The series of a side by their names as all kinds of source spell them. */
+struct spellings {
+    const struct gcmp_metric_source *side;
+    struct gcmp_map names;
+};
+
+/* Fill in the series whose own names the other side does not have, where the kinds differ. */
+static enum gradcmp_status learn_spellings(struct spellings *spellings,
+                                           const struct gcmp_metric_source *other,
+                                           struct gcmp_arena *arena, struct gradcmp_error *error) {
+    const struct gcmp_metric_source *side = spellings->side;
+    for (size_t i = 0; i < side->series_count && side->kind != other->kind; i++) {
+        char own[NAME_BYTES];
+        if (gcmp_metric_series_find(other, side->series[i].name) != NULL) {
+            continue;
+        }
+        normalise(side->series[i].name, own, sizeof own);
+        const char *key = gcmp_arena_dup(arena, own);
+        if (key == NULL ||
+            gcmp_map_add(&spellings->names, key, strlen(key), i, NULL) == GCMP_MAP_NO_MEMORY) {
+            GCMP_FAIL_MEMORY(error);
         }
     }
-    return NULL;
+    return GRADCMP_OK;
+}
+
+/* The other side's series of a name: spelt alike, or across kinds of source as the other kind
+ * spells it. */
+static const struct gcmp_metric_series *counterpart(const struct spellings *to, const char *name) {
+    const struct gcmp_metric_series *same = gcmp_metric_series_find(to->side, name);
+    char wanted[NAME_BYTES];
+    size_t index;
+    if (same != NULL || to->names.count == 0) {
+        return same;
+    }
+    normalise(name, wanted, sizeof wanted);
+    return gcmp_map_find(&to->names, wanted, strlen(wanted), &index) ? &to->side->series[index]
+                                                                     : NULL;
 }
 
 int64_t gcmp_metric_first_step(const struct gcmp_metric_result *result) {
@@ -432,20 +453,13 @@ static void find_first(struct gcmp_metric_judgement *out) {
     }
 }
 
-enum gradcmp_status gcmp_metric_judge(const struct gcmp_metric_source *a,
-                                      const struct gcmp_metric_source *b,
-                                      struct gcmp_metric_rules *rules, struct gcmp_arena *arena,
-                                      struct gcmp_metric_judgement *out,
-                                      struct gradcmp_error *error) {
-    struct pair pair = {a, b, rules, arena, error};
-    out->results = gcmp_arena_alloc(arena, a->series_count, sizeof *out->results);
-    out->only_in_a = gcmp_arena_alloc(arena, a->series_count, sizeof *out->only_in_a);
-    out->only_in_b = gcmp_arena_alloc(arena, b->series_count, sizeof *out->only_in_b);
-    if (out->results == NULL || out->only_in_a == NULL || out->only_in_b == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
+/* Judge every series of A that B has, and list what only one side has. */
+static enum gradcmp_status judge_all(const struct pair *pair, const struct spellings *in_a,
+                                     const struct spellings *in_b,
+                                     struct gcmp_metric_judgement *out) {
+    const struct gcmp_metric_source *a = pair->a, *b = pair->b;
     for (size_t i = 0; i < a->series_count; i++) {
-        const struct gcmp_metric_series *other = counterpart(a, b, a->series[i].name);
+        const struct gcmp_metric_series *other = counterpart(in_b, a->series[i].name);
         if (other == NULL) {
             out->only_in_a[out->only_in_a_count++] = a->series[i].name;
             continue;
@@ -455,13 +469,39 @@ enum gradcmp_status gcmp_metric_judge(const struct gcmp_metric_source *a,
         result->name_b = other->name;
         result->a = &a->series[i];
         result->b = other;
-        GCMP_TRY(judge_one(&pair, result));
+        GCMP_TRY(judge_one(pair, result));
     }
     for (size_t i = 0; i < b->series_count; i++) {
-        if (counterpart(b, a, b->series[i].name) == NULL) {
+        if (counterpart(in_a, b->series[i].name) == NULL) {
             out->only_in_b[out->only_in_b_count++] = b->series[i].name;
         }
     }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_metric_judge(const struct gcmp_metric_source *a,
+                                      const struct gcmp_metric_source *b,
+                                      struct gcmp_metric_rules *rules, struct gcmp_arena *arena,
+                                      struct gcmp_metric_judgement *out,
+                                      struct gradcmp_error *error) {
+    struct pair pair = {a, b, rules, arena, error};
+    struct spellings in_a = {a, GCMP_MAP_INIT}, in_b = {b, GCMP_MAP_INIT};
+    out->results = gcmp_arena_alloc(arena, a->series_count, sizeof *out->results);
+    out->only_in_a = gcmp_arena_alloc(arena, a->series_count, sizeof *out->only_in_a);
+    out->only_in_b = gcmp_arena_alloc(arena, b->series_count, sizeof *out->only_in_b);
+    if (out->results == NULL || out->only_in_a == NULL || out->only_in_b == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    enum gradcmp_status status = learn_spellings(&in_a, b, arena, error);
+    if (status == GRADCMP_OK) {
+        status = learn_spellings(&in_b, a, arena, error);
+    }
+    if (status == GRADCMP_OK) {
+        status = judge_all(&pair, &in_a, &in_b, out);
+    }
+    gcmp_map_free(&in_a.names);
+    gcmp_map_free(&in_b.names);
+    GCMP_TRY(status);
     out->only_in_a_counts = a->kind == b->kind || a->kind == GCMP_METRIC_GOLDEN;
     out->only_in_b_counts = a->kind == b->kind && a->kind != GCMP_METRIC_GOLDEN;
     find_first(out);

@@ -6,6 +6,7 @@
 
 #include "base/dir.h"
 #include "base/expression.h"
+#include "base/grow.h"
 #include "base/map.h"
 #include "metrics/content.h"
 #include "metrics/source.h"
@@ -17,6 +18,7 @@ static void release(struct gradcmp_evidence *evidence) {
     struct gcmp_metric_content *content = evidence->content;
     gcmp_metric_source_free(&content->a);
     gcmp_metric_source_free(&content->b);
+    free(content->notes);
 }
 
 /* "lm loss=0.01" */
@@ -127,15 +129,12 @@ static bool keep_error(struct gcmp_metric_content *content, const char *path,
 }
 
 static void add_note(struct gradcmp_evidence *evidence, const char *note) {
-    const char **grown = gcmp_arena_alloc(evidence->arena, evidence->note_count + 1, sizeof *grown);
-    if (grown == NULL || note == NULL) {
-        return;
+    struct gcmp_metric_content *content = evidence->content;
+    if (note != NULL && gcmp_grow(&content->notes, evidence->note_count, &content->note_capacity,
+                                  sizeof *content->notes)) {
+        content->notes[evidence->note_count++] = note;
     }
-    for (size_t i = 0; i < evidence->note_count; i++) {
-        grown[i] = evidence->notes[i];
-    }
-    grown[evidence->note_count++] = note;
-    evidence->notes = grown;
+    evidence->notes = content->notes;
 }
 
 static void add_side_notes(struct gradcmp_evidence *evidence, const char *side,

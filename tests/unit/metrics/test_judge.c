@@ -188,6 +188,38 @@ static void test_metrics__a_metric_of_one_side_is_a_difference(void **state) {
     }
 }
 
+static void test_metrics__spellings_meet_across_kinds(void **state) {
+    text_file(*state, "a", "step,lm_loss,Grad-Norm,num zeros,num-zeros\n1,2,3,4,5\n");
+    text_file(*state, "b", "{\"lm loss\": [0, 2], \"grad_norm\": [0, 3], \"num-zeros\": [0, 5]}");
+    static const char *const orders[][2] = {{"a", "b"}, {"b", "a"}};
+    for (int i = 0; i < 2; i++) {
+        json_t *document = compare(*state, orders[i][0], orders[i][1]);
+        assert_int_equal(json_array_size(json_object_get(document, "metrics")), 3);
+        assert_int_equal(json_array_size(json_object_get(document, "only_in_a")), i == 0);
+        assert_int_equal(json_array_size(json_object_get(document, "only_in_b")), i == 1);
+        json_decref(document);
+    }
+}
+
+static void test_metrics__notes_take_memory_by_their_number_alone(void **state) {
+    enum { METRICS = 4000 };
+    char *a = malloc(METRICS * 32), *b = malloc(METRICS * 32);
+    assert_true(a != NULL && b != NULL);
+    int at_a = sprintf(a, "step,metric,value\n"), at_b = sprintf(b, "%s", a);
+    for (int i = 0; i < METRICS; i++) {
+        at_a += sprintf(a + at_a, "1,m%d,1\n1,m%d,2\n", i, i); /* disagrees with itself */
+        at_b += sprintf(b + at_b, "1,m%d,1\n", i);
+    }
+    text_file(*state, "a", a);
+    text_file(*state, "b", b);
+    free(a);
+    free(b);
+    struct gradcmp_evidence *evidence = compare_with(*state, "a", "b", NULL);
+    assert_true(evidence->note_count >= METRICS);
+    assert_true(evidence->arena->used_bytes < (size_t)METRICS * 2048);
+    gradcmp_evidence_free(evidence);
+}
+
 static void test_options__that_make_no_sense_are_usage_errors(void **state) {
     static const char *const bad[] = {"lm loss", "=1", "lm loss=x", "lm loss=-1", "other=1"};
     series_file(*state, "a", "lm loss", 3, 0, 0);
@@ -235,6 +267,8 @@ int main(void) {
         TEMP_TEST(test_metrics__nothing_judged_is_invalid),
         TEMP_TEST(test_times__are_told_from_losses_by_whole_words),
         TEMP_TEST(test_metrics__a_metric_of_one_side_is_a_difference),
+        TEMP_TEST(test_metrics__spellings_meet_across_kinds),
+        TEMP_TEST(test_metrics__notes_take_memory_by_their_number_alone),
         TEMP_TEST(test_options__that_make_no_sense_are_usage_errors),
         TEMP_TEST(test_html__draws_curves_and_escapes_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
