@@ -1,11 +1,12 @@
 /* TensorBoard event files. Sources: TensorFlow's record format (length, masked crc, data, masked
- * crc) and event.proto, summary.proto, tensor.proto for the field numbers. */
+ * crc) and event.proto, summary.proto for the field numbers. */
 #include "metrics/events.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "metrics/crc32c.h"
+#include "metrics/tensor.h"
 #include "metrics/wire.h"
 
 enum { WINDOW_BYTES = 1 << 20, HEADER_BYTES = 12, FOOTER_BYTES = 4 };
@@ -13,9 +14,6 @@ enum { WINDOW_BYTES = 1 << 20, HEADER_BYTES = 12, FOOTER_BYTES = 4 };
 enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5 };
 enum { SUMMARY_VALUE = 1 };
 enum { VALUE_TAG = 1, VALUE_SIMPLE = 2, VALUE_TENSOR = 8 };
-enum { TENSOR_DTYPE = 1, TENSOR_CONTENT = 4 };
-enum { TENSOR_FLOATS = 5, TENSOR_DOUBLES = 6, TENSOR_INTS = 7, TENSOR_INT64S = 10 };
-enum { DT_FLOAT = 1, DT_DOUBLE = 2, DT_INT32 = 3, DT_INT64 = 9 };
 
 static const char version_prefix[] = "brain.Event:";
 
@@ -82,109 +80,31 @@ static double to_float64(uint64_t bits) {
     return value;
 }
 
-/* A tensor of one element: its type and bits. */
-struct scalar {
-    uint64_t dtype, bits;
-    size_t elements; /* found; more than one is no scalar */
-    bool has_bits;
-    struct gcmp_cursor content;
-};
-
-static void take_element(struct scalar *scalar, uint64_t bits) {
-    scalar->bits = bits;
-    scalar->has_bits = true;
-    scalar->elements++;
-}
-
-/* Elements of a repeated field: packed, or one a field. False where the bytes do not divide. */
-static bool take_elements(struct scalar *scalar, struct gcmp_wire_field *field, unsigned width) {
-    if (field->type != GCMP_WIRE_BYTES) {
-        take_element(scalar, field->integer);
-        return true;
-    }
-    uint64_t bits = 0;
-    while (gcmp_cursor_left(&field->inside) > 0) {
-        if (!(width > 0 ? gcmp_read_le(&field->inside, width, &bits)
-                        : gcmp_wire_varint(&field->inside, &bits))) {
-            return false;
-        }
-        take_element(scalar, bits);
-    }
-    return true;
-}
-
-static unsigned width_of(uint64_t dtype) {
-    return dtype == DT_FLOAT || dtype == DT_INT32    ? 4
-           : dtype == DT_DOUBLE || dtype == DT_INT64 ? 8
-                                                     : 0;
-}
-
-/* Read a TensorProto; false where it is broken. */
-static bool read_tensor(struct gcmp_cursor tensor, struct scalar *scalar) {
-    struct gcmp_wire_field field;
-    bool is_broken, is_fine = true;
-    while (is_fine && gcmp_wire_next(&tensor, &field, &is_broken)) {
-        switch (field.number) {
-        case TENSOR_DTYPE:
-            scalar->dtype = field.integer;
-            break;
-        case TENSOR_CONTENT:
-            is_fine = field.type == GCMP_WIRE_BYTES;
-            scalar->content = field.inside;
-            break;
-        case TENSOR_FLOATS:
-            is_fine = take_elements(scalar, &field, 4);
-            break;
-        case TENSOR_DOUBLES:
-            is_fine = take_elements(scalar, &field, 8);
-            break;
-        case TENSOR_INTS:
-        case TENSOR_INT64S:
-            is_fine = take_elements(scalar, &field, 0);
-            break;
-        default:
-            break;
-        }
-    }
-    unsigned width = width_of(scalar->dtype);
-    size_t content_bytes = gcmp_cursor_left(&scalar->content);
-    if (is_fine && !is_broken && content_bytes > 0 && width > 0) {
-        is_fine =
-            content_bytes % width == 0 && gcmp_read_le(&scalar->content, width, &scalar->bits);
-        scalar->elements = content_bytes / width;
-        scalar->has_bits = is_fine;
-    }
-    return is_fine && !is_broken;
-}
-
-/* Turn a scalar into a point; false where it is of another kind (a text, a histogram). */
-static bool scalar_value(const struct scalar *scalar, struct gcmp_metric_point *point) {
-    if (!scalar->has_bits || scalar->elements != 1) {
-        return false;
-    }
-    point->type = GCMP_METRIC_FLOAT64;
-    switch (scalar->dtype) {
-    case DT_FLOAT:
-        point->type = GCMP_METRIC_FLOAT32;
-        point->value = to_float32(scalar->bits);
-        return true;
-    case DT_DOUBLE:
-        point->value = to_float64(scalar->bits);
-        return true;
-    case DT_INT32:
-        point->value = (double)(int32_t)(uint32_t)scalar->bits;
-        return true;
-    case DT_INT64:
-        point->value = (double)(int64_t)scalar->bits;
-        return true;
-    default:
-        return false;
-    }
-}
-
 static enum gradcmp_status broken(struct reader *reader, uint64_t offset_bytes) {
     return DAMAGED(reader, GRADCMP_ERROR_CORRUPT, offset_bytes,
                    "record %zu: its checksum is right, but it is no event message", reader->record);
+}
+
+/* Read a tensor into a point; *is_scalar false where it holds no single number. */
+static enum gradcmp_status read_tensor(struct reader *reader, struct gcmp_cursor tensor,
+                                       struct gcmp_metric_point *point, bool *is_scalar) {
+    uint64_t dtype = 0, offset_bytes = gcmp_cursor_offset(&tensor);
+    enum gcmp_tensor_kind kind = gcmp_tensor_read(tensor, point, &dtype);
+    *is_scalar = kind == GCMP_TENSOR_SCALAR;
+    switch (kind) {
+    case GCMP_TENSOR_BROKEN:
+        return broken(reader, offset_bytes);
+    case GCMP_TENSOR_UNKNOWN_TYPE:
+        return DAMAGED(reader, GRADCMP_ERROR_UNSUPPORTED, offset_bytes,
+                       "record %zu: a scalar of TensorFlow's type %llu, which is not read",
+                       reader->record, (unsigned long long)dtype);
+    case GCMP_TENSOR_TOO_LARGE:
+        return DAMAGED(reader, GRADCMP_ERROR_UNSUPPORTED, offset_bytes,
+                       "record %zu: a whole number past 2^53 that binary64 does not hold",
+                       reader->record);
+    default:
+        return GRADCMP_OK;
+    }
 }
 
 /* Read one Summary.Value. */
@@ -192,28 +112,24 @@ static enum gradcmp_status read_value(struct reader *reader, struct gcmp_cursor 
                                       int64_t step) {
     struct gcmp_wire_field field;
     struct gcmp_cursor tag = {0};
-    struct scalar scalar = {0};
     struct gcmp_metric_point point = {.step = step};
-    bool is_broken, is_simple = false, is_tensor = false;
+    bool is_broken, is_scalar = false;
     uint64_t offset_bytes = gcmp_cursor_offset(&value);
     while (gcmp_wire_next(&value, &field, &is_broken)) {
         if (field.number == VALUE_TAG && field.type == GCMP_WIRE_BYTES) {
             tag = field.inside;
         } else if (field.number == VALUE_SIMPLE && field.type == GCMP_WIRE_FIXED32) {
-            is_simple = true;
+            is_scalar = true;
             point.value = to_float32(field.integer);
             point.type = GCMP_METRIC_FLOAT32;
         } else if (field.number == VALUE_TENSOR && field.type == GCMP_WIRE_BYTES) {
-            is_tensor = true;
-            if (!read_tensor(field.inside, &scalar)) {
-                return broken(reader, gcmp_cursor_offset(&field.inside));
-            }
+            GCMP_TRY(read_tensor(reader, field.inside, &point, &is_scalar));
         }
     }
     if (is_broken) {
         return broken(reader, offset_bytes);
     }
-    if (!is_simple && !(is_tensor && scalar_value(&scalar, &point))) {
+    if (!is_scalar) {
         reader->other_tensors++;
         return GRADCMP_OK;
     }

@@ -61,6 +61,83 @@ static void test_events__both_encodings_give_the_value(void **state) {
     }
 }
 
+#define SCALAR(...)                                                                                \
+    { 0x42, sizeof((unsigned char[]){__VA_ARGS__}), __VA_ARGS__ }
+
+/* One value of a type, in its own field or as bytes: the number that it is. */
+static void test_events__scalars_of_all_types_are_read(void **state) {
+    static const struct {
+        unsigned char bytes[24];
+        double value;
+    } scalars[] = {{SCALAR(8, 19, 0x6a, 2, 0x80, 0x78), 1},  /* half 0x3c00 */
+                   {SCALAR(8, 19, 0x6a, 1, 1), 0x1p-24},     /* its smallest */
+                   {SCALAR(8, 14, 0x6a, 2, 0x80, 0x7f), 1},  /* bfloat16 0x3f80 */
+                   {SCALAR(8, 23, 0x8a, 1, 1, 7), 7},        /* uint64 */
+                   {SCALAR(8, 22, 0x82, 1, 1, 9), 9},        /* uint32 */
+                   {SCALAR(8, 10, 0x5a, 1, 1), 1},           /* bool */
+                   {SCALAR(8, 6, 0x22, 1, 0xfe), -2},        /* int8 */
+                   {SCALAR(8, 4, 0x22, 1, 0xfe), 254},       /* uint8 */
+                   {SCALAR(8, 17, 0x38, 0xff, 0x7f), 16383}, /* uint16 */
+                   {SCALAR(8, 5, 0x22, 2, 0xff, 0xff), -1},  /* int16 */
+                   {SCALAR(8, 9, 0x22, 8, 0, 0, 0, 0, 0, 0, 0, 0x80), -0x1p63}, /* int64 */
+                   {SCALAR(8, 23, 0x22, 8, 0, 0, 0, 0, 0, 0, 0, 0x80), 0x1p63},
+                   {SCALAR(8, 1, 0x12, 0), 0}}; /* a scalar's shape, and no element: zero */
+    for (size_t i = 0; i < sizeof scalars / sizeof scalars[0]; i++) {
+        json_t *document =
+            with_encoding(*state, scalars[i].bytes, 2U + scalars[i].bytes[1], 0.125F);
+        const json_t *b = json_object_get(metric_of(document, "loss"), "b");
+        assert_string_equal(text_of(document, "verdict"), "differ");
+        if (json_number_value(json_object_get(b, "value")) != scalars[i].value) {
+            fail_msg("scalar %zu is %g", i, json_number_value(json_object_get(b, "value")));
+        }
+        json_decref(document);
+    }
+}
+
+static void test_events__scalars_that_cannot_be_held_are_invalid(void **state) {
+    static const unsigned char scalars[][24] = {
+        SCALAR(8, 9, 0x22, 8, 1, 0, 0, 0, 0, 0, 0x20, 0),                       /* int64 2^53 + 1 */
+        SCALAR(8, 9, 0x22, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xdf, 0xff),  /* its negative */
+        SCALAR(8, 23, 0x22, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), /* uint64 */
+        SCALAR(8, 8, 0x4a, 8, 0, 0, 0x80, 0x3f, 0, 0, 0, 0),                    /* complex64 */
+        SCALAR(8, 23, 0x82, 1, 1, 7),                            /* uint64, in uint32's field */
+        SCALAR(8, 24, 0x22, 1, 0x3c),                            /* float8 */
+        SCALAR(8, 1, 0x12, 0, 0x22, 8, 0, 0, 0, 0, 0, 0, 0, 0)}; /* two elements of one */
+    for (size_t i = 0; i < sizeof scalars / sizeof scalars[0]; i++) {
+        struct records a = {0}, b = {0};
+        put_version(&a);
+        put_simple(&a, 1, "loss", 1);
+        put_version(&b);
+        put_simple(&b, 1, "loss", 1);
+        put_event(&b, 1, "x", scalars[i], 2U + scalars[i][1]);
+        save(*state, "a", &a);
+        save(*state, "b", &b);
+        json_t *document = compare(*state, "a", "b");
+        if (strcmp(text_of(document, "verdict"), "invalid") != 0) {
+            fail_msg("scalar %zu is %s", i, text_of(document, "verdict"));
+        }
+        json_decref(document);
+    }
+}
+
+/* A histogram's tensor, and the empty one of the plug-in for hyperparameters, are no scalars. */
+static void test_events__tensors_of_other_shapes_are_left_out(void **state) {
+    static const unsigned char tensors[][24] = {
+        SCALAR(8, 2, 0x12, 4, 0x12, 2, 8, 3, 0x31, 0, 0, 0, 0, 0, 0, 0, 0),
+        SCALAR(8, 1, 0x12, 4, 0x12, 2, 8, 0, 0x2d, 0, 0, 0, 0), SCALAR(8, 7, 0x42, 1, 'x')};
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+        struct records file = {0};
+        put_version(&file);
+        put_simple(&file, 1, "loss", 1);
+        put_event(&file, 1, "x", tensors[i], 2U + tensors[i][1]);
+        save(*state, "a", &file);
+        json_t *document = compare(*state, "a", "a");
+        assert_string_equal(text_of(document, "verdict"), "match");
+        assert_int_equal(json_array_size(json_object_get(document, "metrics")), 1);
+        json_decref(document);
+    }
+}
+
 static void test_events__one_ulp_is_told_with_both_patterns(void **state) {
     struct records a = {0}, b = {0};
     put_version(&a);
@@ -198,6 +275,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_crc32c__of_the_check_string_is_known),
         TEMP_TEST(test_events__both_encodings_give_the_value),
+        TEMP_TEST(test_events__scalars_of_all_types_are_read),
+        TEMP_TEST(test_events__scalars_that_cannot_be_held_are_invalid),
+        TEMP_TEST(test_events__tensors_of_other_shapes_are_left_out),
         TEMP_TEST(test_events__one_ulp_is_told_with_both_patterns),
         TEMP_TEST(test_events__no_cut_or_flipped_bit_passes),
         TEMP_TEST(test_events__a_cut_record_is_told_with_its_offset),
