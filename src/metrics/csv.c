@@ -258,8 +258,9 @@ static enum gradcmp_status add_value(struct csv *csv, const struct field *name,
         return GRADCMP_OK; /* not sampled at this step */
     }
     if (!gcmp_metric_number(value->at, value->length_bytes, &point)) {
-        REFUSE(csv, "line %zu, column \"%.*s\": expected a number, found \"%.*s\"", csv->row_line,
-               (int)(name->length_bytes > 80 ? 80 : name->length_bytes), name->at,
+        REFUSE(csv,
+               "line %zu, column \"%.*s\": expected a number that binary64 holds, found \"%.*s\"",
+               csv->row_line, (int)(name->length_bytes > 80 ? 80 : name->length_bytes), name->at,
                (int)(value->length_bytes > 80 ? 80 : value->length_bytes), value->at);
     }
     point.step = step;

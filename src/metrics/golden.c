@@ -195,12 +195,37 @@ static void find_precision(struct gcmp_metric_series *series) {
     }
 }
 
+/* Refuse a real that binary64 does not hold: once parsed, its text is gone. The JSON is sound. */
+static enum gradcmp_status check_reals(const struct golden *golden) {
+    const char *bytes = golden->text->bytes;
+    size_t line = 1;
+    for (size_t at = 0; at < golden->text->length_bytes;) {
+        size_t length = strspn(bytes + at, "+-.0123456789Ee");
+        struct gcmp_metric_point point;
+        if (bytes[at] == '"') {
+            for (at++; bytes[at] != '"'; at++) {
+                at += bytes[at] == '\\';
+            }
+        } else if ((bytes[at] == '-' || (bytes[at] >= '0' && bytes[at] <= '9')) &&
+                   strcspn(bytes + at, ".Ee") < length &&
+                   !gcmp_metric_number(bytes + at, length, &point)) {
+            REFUSE(golden, GRADCMP_ERROR_CORRUPT,
+                   "line %zu: expected a number that binary64 holds, found %.*s", line,
+                   (int)(length > 80 ? 80 : length), bytes + at);
+        }
+        line += bytes[at] == '\n';
+        at += length > 0 && bytes[at] != '"' ? length : 1;
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status read_document(struct golden *golden, json_t *document) {
     json_t *metric;
     if (!json_is_object(document) || json_object_size(document) == 0) {
         REFUSE(golden, GRADCMP_ERROR_UNSUPPORTED,
                "no golden values: expected a JSON object of metrics");
     }
+    GCMP_TRY(check_reals(golden));
     json_object_foreach(document, golden->metric, metric) {
         GCMP_TRY(read_metric(golden, metric));
     }

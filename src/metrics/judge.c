@@ -75,6 +75,12 @@ static bool equal_at(double a, double b, int place) {
     return isfinite(a) && isfinite(b) && nearbyint(a * units) == nearbyint(b * units);
 }
 
+/* Of two points, one of them printed, the one whose last printed digit counts for more. */
+static const struct gcmp_metric_point *coarser(const struct gcmp_metric_point *a,
+                                               const struct gcmp_metric_point *b) {
+    return !is_printed(a) || (is_printed(b) && b->place > a->place) ? b : a;
+}
+
 /* A pair under judgement. */
 struct pair {
     const struct gcmp_metric_source *a, *b;
@@ -99,11 +105,9 @@ static bool equal(const struct pair *pair, const struct gcmp_metric_point *a,
     if (!isfinite(a->value) || !isfinite(b->value)) {
         return false;
     }
-    int place = !is_printed(a)        ? b->place
-                : !is_printed(b)      ? a->place
-                : a->place > b->place ? a->place
-                                      : b->place;
-    return fabs(a->value - b->value) <= half_unit(place);
+    const struct gcmp_metric_point *coarse = coarser(a, b), *fine = coarse == a ? b : a;
+    bool is_finer = coarse->is_finer_below && fabs(fine->value) < fabs(coarse->value);
+    return fabs(a->value - b->value) <= half_unit(coarse->place - is_finer);
 }
 
 static const struct gcmp_metric_point *find(const struct gcmp_metric_series *series, int64_t step) {
@@ -529,11 +533,7 @@ double gcmp_metric_distance(const struct gcmp_metric_result *result) {
         return NAN;
     }
     if (is_printed(a) || is_printed(b)) {
-        int place = !is_printed(a)        ? b->place
-                    : !is_printed(b)      ? a->place
-                    : a->place > b->place ? a->place
-                                          : b->place;
-        return fabs(b->value - a->value) / pow(10.0, place);
+        return fabs(b->value - a->value) / pow(10.0, coarser(a, b)->place);
     }
     if (a->type == GCMP_METRIC_FLOAT32 && b->type == GCMP_METRIC_FLOAT32) {
         return fabs((double)(rank32(b->value) - rank32(a->value)));

@@ -8,10 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/dir.h"
 #include "base/grow.h"
 
-enum { MAX_NOTES = 200, MAX_NUMBER_BYTES = 63 };
+enum {
+    MAX_NOTES = 200,
+    MAX_NUMBER_BYTES = 63,
+    EXACT_PLACE = -400 /* below every digit of binary64 */
+};
 
 enum gradcmp_status gcmp_metric_series_get(struct gcmp_metric_source *source, const char *name,
                                            size_t name_bytes, size_t *index,
@@ -223,7 +228,7 @@ void gcmp_metric_source_free(struct gcmp_metric_source *source) {
 }
 
 /* [+-] digits [. digits] [e [+-] digits]: where the last digit stands, or false. */
-static bool scan_decimal(const char *text, int16_t *place, bool *is_whole) {
+static bool scan_decimal(const char *text, int16_t *place, bool *has_exponent) {
     const char *at = text + (*text == '+' || *text == '-');
     size_t whole = strspn(at, "0123456789");
     at += whole;
@@ -233,8 +238,8 @@ static bool scan_decimal(const char *text, int16_t *place, bool *is_whole) {
         at += decimals;
     }
     long exponent = 0;
-    *is_whole = decimals == 0;
-    if ((*at == 'e' || *at == 'E') && whole + decimals > 0) {
+    *has_exponent = (*at == 'e' || *at == 'E') && whole + decimals > 0;
+    if (*has_exponent) {
         const char *digits = at + 1 + (at[1] == '+' || at[1] == '-');
         size_t count = strspn(digits, "0123456789");
         if (count == 0 || count > 4) {
@@ -242,7 +247,6 @@ static bool scan_decimal(const char *text, int16_t *place, bool *is_whole) {
         }
         exponent = strtol(at + 1, NULL, 10);
         at = digits + count;
-        *is_whole = false;
     }
     *place = (int16_t)(exponent - (long)decimals); /* four digits of one, 63 of the other */
     return whole + decimals > 0 && *at == '\0';
@@ -268,13 +272,32 @@ static double to_real(const char *text) {
     return value;
 }
 
+/* Read a decimal number, of which the last digit's place is known; false where binary64 does not
+ * hold it. */
+static bool take_decimal(const char *text, size_t length_bytes, bool has_exponent,
+                         struct gcmp_metric_point *out) {
+    struct gcmp_decimal decimal;
+    out->value = to_real(text);
+    out->type = GCMP_METRIC_DECIMAL;
+    if (!gcmp_decimal_read(text, length_bytes, &decimal) || !isfinite(out->value) ||
+        !gcmp_decimal_is_held(&decimal, out->value)) {
+        return false;
+    }
+    if (has_exponent && decimal.count == 0) {
+        out->place = EXACT_PLACE;
+    }
+    out->is_finer_below = has_exponent && decimal.count == 1 && decimal.digits[0] == '1';
+    return true;
+}
+
 bool gcmp_metric_number(const char *text, size_t length_bytes, struct gcmp_metric_point *out) {
     static const char *const nans[] = {"nan", "+nan", "-nan"};
     static const char *const infs[] = {"inf", "+inf", "infinity", "+infinity"};
     static const char *const negative[] = {"-inf", "-infinity"};
     char own[MAX_NUMBER_BYTES + 1];
-    bool is_whole;
-    if (length_bytes == 0 || length_bytes > MAX_NUMBER_BYTES) {
+    bool has_exponent;
+    if (length_bytes == 0 || length_bytes > MAX_NUMBER_BYTES ||
+        memchr(text, '\0', length_bytes) != NULL) {
         return false;
     }
     memcpy(own, text, length_bytes);
@@ -286,10 +309,8 @@ bool gcmp_metric_number(const char *text, size_t length_bytes, struct gcmp_metri
         out->value = INFINITY;
     } else if (is_word(own, negative, 2)) {
         out->value = -INFINITY;
-    } else if (scan_decimal(own, &out->place, &is_whole)) {
-        out->value = to_real(own);
-        out->type = GCMP_METRIC_DECIMAL;
-        return isfinite(out->value) && (!is_whole || fabs(out->value) < 0x1p53);
+    } else if (scan_decimal(own, &out->place, &has_exponent)) {
+        return take_decimal(own, length_bytes, has_exponent, out);
     } else {
         return false;
     }

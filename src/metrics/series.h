@@ -31,10 +31,12 @@ enum gcmp_metric_type {
 struct gcmp_metric_point {
     int64_t step;
     double value;
-    uint32_t order; /* of reading, over all files */
-    int16_t place;  /* DECIMAL: the last digit stands for 10^place */
-    uint8_t type;   /* enum gcmp_metric_type */
-    bool is_absent; /* the source names the step, and says that there is no value */
+    uint32_t order;     /* of reading, over all files */
+    int16_t place;      /* DECIMAL: the last digit stands for 10^place */
+    uint8_t type;       /* enum gcmp_metric_type */
+    bool is_absent : 1; /* the source names the step, and says that there is no value */
+    /* A power of ten printed with an exponent: what is smaller would show a digit more. */
+    bool is_finer_below : 1;
 };
 
 /* A step that a source holds twice with different values. */
@@ -103,8 +105,9 @@ void gcmp_metric_note(struct gcmp_metric_source *source, const char *format, ...
 void gcmp_metric_source_free(struct gcmp_metric_source *source);
 
 /* Read a number as people and programs print it ("3.770381E+00", "-5", "nan", "inf"), whole, with a
- * point whatever the locale: its value as a DECIMAL point (NaN and Inf: FLOAT64). False where it is
- * none, or a whole number that binary64 does not hold. `length_bytes` is at most 63. */
+ * point whatever the locale: its value as a DECIMAL point (NaN and Inf: FLOAT64). A zero with an
+ * exponent is exact: so printed, no other number looks like one. False where it is no number, or
+ * one that binary64 does not hold (base/decimal.h). `length_bytes` is at most 63. */
 bool gcmp_metric_number(const char *text, size_t length_bytes, struct gcmp_metric_point *out);
 
 /* True for equal values, NaN being equal to NaN, and -0 to 0. */

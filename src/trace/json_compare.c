@@ -1,10 +1,12 @@
 /* Looking into JSON values, and whether two are the same data. */
 #include "trace/json_value.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "trace/json_number.h"
 
 /* Members of an object that are looked for when the other side has them in another order. A larger
@@ -63,6 +65,24 @@ static bool is_exact(const struct gcmp_jv *value) {
     return value->kind != GCMP_JV_INTEGER || value->of.magnitude <= (UINT64_C(1) << 53);
 }
 
+/* Two numbers with one nearest binary64: the same where both texts say no more than it does, or
+ * both the same. */
+static bool is_same_text_of(const struct gcmp_jv *x, const struct gcmp_jv *y, double nearest) {
+    const struct gcmp_jv *const values[] = {x, y};
+    struct gcmp_decimal decimals[2];
+    bool is_held = true;
+    for (int i = 0; i < 2; i++) {
+        if (values[i]->kind == GCMP_JV_INTEGER) {
+            decimals[i].count = 0;
+        } else if (!gcmp_decimal_read(values[i]->of.text, values[i]->count, &decimals[i])) {
+            return false;
+        } else {
+            is_held = is_held && gcmp_decimal_is_held(&decimals[i], nearest);
+        }
+    }
+    return is_held || (x->kind == y->kind && gcmp_decimal_same(&decimals[0], &decimals[1]));
+}
+
 static bool is_same_number(const struct gcmp_jv_text *a, uint32_t at_a,
                            const struct gcmp_jv_text *b, uint32_t at_b) {
     const struct gcmp_jv *x = &a->values[at_a];
@@ -76,7 +96,13 @@ static bool is_same_number(const struct gcmp_jv_text *a, uint32_t at_a,
     }
     double p = gcmp_jv_number(a, at_a);
     double q = gcmp_jv_number(b, at_b);
-    return is_exact(x) && is_exact(y) && (p == q || (p != p && q != q));
+    if (!is_exact(x) || !is_exact(y)) {
+        return false;
+    }
+    if (!isfinite(p) || !isfinite(q)) {
+        return p == q || (isnan(p) && isnan(q));
+    }
+    return p == q && is_same_text_of(x, y, p);
 }
 
 /* Compare two values without what is in them. */

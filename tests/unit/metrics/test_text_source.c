@@ -60,6 +60,9 @@ static void test_golden__what_is_no_golden_is_invalid(void **state) {
         GOLDEN("{\"-1\": 2}"),
         GOLDEN("{\"1\": true}"),
         GOLDEN("{\"1\": 9007199254740993}"),
+        GOLDEN("{\"1\": 9007199254740993.0}"),
+        GOLDEN("{\"1\": 1e-400}"),
+        GOLDEN("{\"1\": 0.12345678901234567899}"),
         GOLDEN("[1, 2, 3, 4]"),
         GOLDEN("{\"1\": 2.5}") " trailing",
         "{\"0\": {\"input_prompt\": \"x\", \"generated_text\": \"y\"}}",
@@ -162,9 +165,24 @@ static void test_number__is_read_whole_with_its_last_digit(void **state) {
                 {"133", 133, 0},
                 {"-.5", -.5, -1},
                 {"1.5e3", 1500, 2},
+                {"0.10000000000000000555", 0.1, -20},
+                {"0e9", 0, -400},
+                {"0.000", 0, -3},
                 {"3.000000E-04", 3e-4, -10}};
-    static const char *const bad[] = {"",   "1.0x",    "0x10", ".",   "e5",
-                                      "1e", "1e99999", "--1",  "1 2", "9007199254740993"};
+    static const char *const bad[] = {"",
+                                      "1.0x",
+                                      "0x10",
+                                      ".",
+                                      "e5",
+                                      "1e",
+                                      "1e99999",
+                                      "--1",
+                                      "1 2",
+                                      "9007199254740993",
+                                      "9007199254740993.0",
+                                      "9007199254740993e0",
+                                      "1e-400",
+                                      "0.12345678901234567899"};
     struct gcmp_metric_point point;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         assert_true(gcmp_metric_number(good[i].text, strlen(good[i].text), &point));
@@ -173,6 +191,39 @@ static void test_number__is_read_whole_with_its_last_digit(void **state) {
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_false(gcmp_metric_number(bad[i], strlen(bad[i]), &point));
+    }
+    assert_false(gcmp_metric_number("5\0", 2, &point));
+}
+
+/* Across kinds of source a number printed with an exponent is as fine as its digits. */
+static void test_number__an_exponent_does_not_widen_what_it_matches(void **state) {
+    static const struct {
+        const char *printed;
+        float stored;
+        const char *verdict;
+    } pairs[] = {{"0e400", 5, "differ"},
+                 {"0e9", 5, "differ"},
+                 {"0.000000E+00", 4e-7F, "differ"},
+                 {"0.000000E+00", 0, "match"},
+                 {"0.000", 4e-4F, "match"},
+                 {"1e9", 5e8F, "differ"},
+                 {"1e9", 9.6e8F, "match"},
+                 {"1e9", 1.4e9F, "match"},
+                 {"1.000000E-03", 9.99999e-4F, "differ"},
+                 {"3.77E+00", 3.7651F, "match"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        struct records events = {0};
+        char text[64];
+        put_version(&events);
+        put_simple(&events, 1, "loss", pairs[i].stored);
+        temp_file(*state, "events", events.bytes, events.length_bytes);
+        snprintf(text, sizeof text, "step,loss\n1,%s\n", pairs[i].printed);
+        text_file(*state, "table", text);
+        json_t *document = compare(*state, "events", "table");
+        if (strcmp(text_of(document, "verdict"), pairs[i].verdict) != 0) {
+            fail_msg("%s is a %s", pairs[i].printed, text_of(document, "verdict"));
+        }
+        json_decref(document);
     }
 }
 
@@ -186,6 +237,7 @@ int main(void) {
         TEMP_TEST(test_log__matches_events_at_printed_digits_only),
         TEMP_TEST(test_csv__quotes_line_ends_separators_and_forms),
         TEMP_TEST(test_csv__broken_tables_are_invalid),
+        TEMP_TEST(test_number__an_exponent_does_not_widen_what_it_matches),
         cmocka_unit_test(test_number__is_read_whole_with_its_last_digit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

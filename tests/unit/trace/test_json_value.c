@@ -133,6 +133,14 @@ static void test_equal__is_of_data_not_of_spelling(void **state) {
     assert_false(equal("[1]", "[\"1\"]", NULL));
     assert_false(equal("[9007199254740993]", "[9007199254740992]", NULL));
     assert_false(equal("[9007199254740993]", "[9007199254740992.0]", NULL));
+    assert_false(equal("[9007199254740993.0]", "[9007199254740992.0]", NULL));
+    assert_false(equal("[9007199254740993e0]", "[9007199254740992e0]", NULL));
+    assert_false(equal("[0.1234567890123456789]", "[0.1234567890123456788]", NULL));
+    assert_false(equal("[1e-400]", "[2e-400]", NULL));
+    assert_true(equal("[9007199254740993.0]", "[9007199254740993e0]", NULL));
+    assert_true(equal("[0.10000000000000001]", "[0.1]", NULL));
+    assert_true(equal("[Infinity]", "[Infinity]", NULL));
+    assert_false(equal("[Infinity]", "[-Infinity]", NULL));
     assert_false(equal("[{\"a\":1}]", "[{\"a\":1,\"b\":2}]", NULL));
     assert_false(equal("[{\"a\":1}]", "[{\"b\":1}]", NULL));
     assert_false(equal("[[1,2]]", "[[2,1]]", NULL));
