@@ -1069,7 +1069,8 @@ class Metrics:
         if run[1] is None:
             return [run[2]]
         good = pair["first_mismatch"] is None and not pair["missing_in_b"]
-        self.verdict(wrong, run, "match" if good else "differ")
+        cut = "middle of the line" in pair["note"]
+        self.verdict(wrong, run, "invalid" if cut else "match" if good else "differ")
         differing = [m for m in run[1]["metrics"] if m["values_differ"] and m["verdict"] == "differ"]
         first = min((m["first_mismatch_step"] for m in differing), default=None)
         found = first and {"step": first, "metrics": [

@@ -1,9 +1,14 @@
 /* The iteration lines of Megatron-LM's training log (MindSpeed's and others' are the same):
  * " [date] iteration  N/ TOTAL | name: value | ... |", behind any prefix of a launcher. A line that
- * does not end with its '|' was cut and is left out. */
+ * does not end with its '|' was cut. */
 #include "metrics/text_source.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/grow.h"
 
 enum { MAX_TOLD = 5 };
 
@@ -52,8 +57,9 @@ static bool take_char(struct span *span, char wanted) {
     return false;
 }
 
-/* Match "iteration N/ TOTAL |" at the beginning of `rest` and step over it. */
-static bool take_iteration(struct span *rest, int64_t *step) {
+/* Match "iteration N/ TOTAL |" at the beginning of `rest` and step over it, as far as it goes;
+ * *is_begun from the slash on. */
+static bool take_iteration(struct span *rest, int64_t *step, bool *is_begun) {
     static const char word[] = "iteration";
     int64_t total;
     if (length(*rest) < sizeof word || memcmp(rest->at, word, sizeof word - 1) != 0) {
@@ -66,7 +72,8 @@ static bool take_iteration(struct span *rest, int64_t *step) {
         return false;
     }
     skip_spaces(rest);
-    if (!take_char(rest, '/')) {
+    *is_begun = take_char(rest, '/');
+    if (!*is_begun) {
         return false;
     }
     skip_spaces(rest);
@@ -77,8 +84,9 @@ static bool take_iteration(struct span *rest, int64_t *step) {
     return take_char(rest, '|');
 }
 
-/* Match "validation loss at iteration N ... |" at the beginning of `rest`. */
-static bool take_validation(struct span *rest, int64_t *step) {
+/* Match "validation loss at iteration N ... |" at the beginning of `rest`; *is_begun from the
+ * number on. */
+static bool take_validation(struct span *rest, int64_t *step, bool *is_begun) {
     static const char words[] = "validation loss at iteration";
     if (length(*rest) < sizeof words || memcmp(rest->at, words, sizeof words - 1) != 0) {
         return false;
@@ -88,85 +96,134 @@ static bool take_validation(struct span *rest, int64_t *step) {
     if (!take_whole(rest, step)) {
         return false;
     }
+    *is_begun = true;
     const char *bar = memchr(rest->at, '|', length(*rest));
-    if (bar == NULL) {
-        return false;
-    }
-    rest->at = bar + 1;
-    return true;
+    rest->at = bar == NULL ? rest->end : bar + 1;
+    return bar != NULL;
 }
 
-/* Find a line's fields: what stands behind the iteration. */
-static bool find_fields(struct span line, struct span *fields, int64_t *step, bool *is_validation) {
-    for (const char *at = line.at; at < line.end; at++) {
+/* An iteration line, or one of a validation. */
+struct head {
+    struct span fields; /* what stands behind the iteration */
+    int64_t step;
+    bool is_validation;
+    bool is_cut; /* the line ends within the head */
+};
+
+/* Find the head of an iteration line; false where there is none, or it is cut. */
+static bool find_head(struct span line, struct head *head) {
+    head->is_cut = false;
+    for (const char *at = line.at; at < line.end && !head->is_cut; at++) {
         struct span rest = {at, line.end};
-        *is_validation = *at == 'v';
-        if ((*at == 'i' && take_iteration(&rest, step)) ||
-            (*at == 'v' && take_validation(&rest, step))) {
-            *fields = trim(rest);
+        bool is_begun = false;
+        head->is_validation = *at == 'v';
+        if ((*at == 'i' && take_iteration(&rest, &head->step, &is_begun)) ||
+            (*at == 'v' && take_validation(&rest, &head->step, &is_begun))) {
+            head->fields = trim(rest);
             return true;
         }
+        head->is_cut = is_begun && rest.at == rest.end;
     }
     return false;
 }
 
+/* A line that was cut, or a field without a number: where it was first seen. */
+struct oddity {
+    int64_t key; /* of a cut line */
+    const char *name;
+    size_t line;
+};
+
 struct log {
     const struct gcmp_metric_text *text;
     struct gcmp_metric_source *source;
-    size_t line, cut_lines, last_cut_line, odd_values;
     struct gradcmp_error *error;
+    size_t line;
+    int64_t *whole; /* keys of lines that are not cut */
+    size_t whole_count, whole_capacity;
+    struct oddity *cuts, *odd; /* the latter: of each name the first */
+    size_t cut_count, cut_capacity, odd_count, odd_capacity;
+    struct gcmp_map odd_names;
 };
 
-/* "name: value" */
-static enum gradcmp_status read_field(struct log *log, struct span field, int64_t step,
-                                      bool is_validation) {
+/* What tells lines apart: the step, and whether it is of a validation. */
+static int64_t key_of(const struct head *head) {
+    return 2 * head->step + head->is_validation; /* a step has 18 digits at most */
+}
+
+/* Remember a field without a number, by what stands before its first colon. */
+static enum gradcmp_status note_odd(struct log *log, struct span field) {
+    const char *colon = memchr(field.at, ':', length(field));
+    struct span name = trim((struct span){field.at, colon == NULL ? field.end : colon});
+    char *own = gcmp_arena_text(log->source->arena, name.at, length(name));
+    enum gcmp_map_result result =
+        own == NULL ? GCMP_MAP_NO_MEMORY
+                    : gcmp_map_add(&log->odd_names, own, length(name), log->odd_count, NULL);
+    if (result == GCMP_MAP_PRESENT) {
+        return GRADCMP_OK;
+    }
+    if (result == GCMP_MAP_NO_MEMORY ||
+        !gcmp_grow(&log->odd, log->odd_count, &log->odd_capacity, sizeof *log->odd)) {
+        GCMP_FAIL_MEMORY(log->error);
+    }
+    log->odd[log->odd_count++] = (struct oddity){.name = own, .line = log->line};
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status read_field(struct log *log, struct span field, const struct head *head) {
     const char *colon = field.end;
     while (colon > field.at && colon[-1] != ':') {
         colon--;
     }
-    if (colon == field.at) {
-        return GRADCMP_OK; /* a remark between two bars */
-    }
-    struct span name = trim((struct span){field.at, colon - 1});
+    struct span name = trim((struct span){field.at, colon == field.at ? colon : colon - 1});
     struct span value = trim((struct span){colon, field.end});
     struct gcmp_metric_point point;
-    if (length(name) == 0 || !gcmp_metric_number(value.at, length(value), &point)) {
-        if (log->odd_values++ < MAX_TOLD) {
-            gcmp_metric_note(log->source, "line %zu: \"%.*s\" has no number, it is left out",
-                             log->line, (int)(length(field) > 80 ? 80 : length(field)), field.at);
-        }
+    if (length(field) == 0) {
         return GRADCMP_OK;
+    }
+    if (length(name) == 0 || !gcmp_metric_number(value.at, length(value), &point)) {
+        return note_odd(log, field);
     }
     char own[GCMP_METRIC_MAX_NAME_BYTES];
     static const char prefix[] = "validation: ";
-    size_t before = is_validation ? sizeof prefix - 1 : 0;
+    size_t before = head->is_validation ? sizeof prefix - 1 : 0;
     if (before + length(name) > sizeof own) {
         GCMP_FAIL_AT(log->error, GRADCMP_ERROR_CORRUPT, log->text->path, GRADCMP_NO_OFFSET,
                      "line %zu: a metric's name of %zu bytes", log->line, length(name));
     }
     memcpy(own, prefix, before);
     memcpy(own + before, name.at, length(name));
-    point.step = step;
+    point.step = head->step;
     return gcmp_metric_add(log->source, own, before + length(name), point, log->error);
 }
 
-static enum gradcmp_status read_line(struct log *log, struct span line) {
-    struct span fields;
-    int64_t step;
-    bool is_validation;
+static enum gradcmp_status note_cut(struct log *log, const struct head *head) {
+    if (!gcmp_grow(&log->cuts, log->cut_count, &log->cut_capacity, sizeof *log->cuts)) {
+        GCMP_FAIL_MEMORY(log->error);
+    }
+    log->cuts[log->cut_count++] = (struct oddity){.key = key_of(head), .line = log->line};
+    return GRADCMP_OK;
+}
+
+/* Read a line; `is_open` where the text ends without ending the line. */
+static enum gradcmp_status read_line(struct log *log, struct span line, bool is_open) {
+    struct head head;
     line = trim(line);
-    if (!find_fields(line, &fields, &step, &is_validation)) {
-        return GRADCMP_OK;
+    if (!find_head(line, &head)) {
+        return head.is_cut && is_open ? note_cut(log, &head) : GRADCMP_OK;
     }
     if (line.end[-1] != '|') {
-        log->cut_lines++;
-        log->last_cut_line = log->line;
-        return GRADCMP_OK;
+        return note_cut(log, &head);
     }
+    if (!gcmp_grow(&log->whole, log->whole_count, &log->whole_capacity, sizeof *log->whole)) {
+        GCMP_FAIL_MEMORY(log->error);
+    }
+    log->whole[log->whole_count++] = key_of(&head);
+    struct span fields = head.fields;
     while (fields.at < fields.end) {
         const char *bar = memchr(fields.at, '|', length(fields));
         struct span field = {fields.at, bar == NULL ? fields.end : bar};
-        GCMP_TRY(read_field(log, trim(field), step, is_validation));
+        GCMP_TRY(read_field(log, trim(field), &head));
         fields.at = bar == NULL ? fields.end : bar + 1;
     }
     return GRADCMP_OK;
@@ -183,36 +240,115 @@ static struct span next_line(const struct gcmp_metric_text *text, size_t *at) {
 bool gcmp_log_probe(const struct gcmp_metric_text *text) {
     size_t at = 0;
     while (at < text->length_bytes) {
-        struct span fields;
-        int64_t step;
-        bool is_validation;
-        if (find_fields(next_line(text, &at), &fields, &step, &is_validation)) {
+        struct head head;
+        if (find_head(next_line(text, &at), &head)) {
             return true;
         }
     }
     return false;
 }
 
-enum gradcmp_status gcmp_log_read(const struct gcmp_metric_text *text,
-                                  struct gcmp_metric_source *source, struct gradcmp_error *error) {
-    struct log log = {.text = text, .source = source, .error = error};
+static int by_key(const void *one, const void *two) {
+    int64_t a = *(const int64_t *)one, b = *(const int64_t *)two;
+    return a < b ? -1 : a > b;
+}
+
+__attribute__((format(printf, 2, 3))) static void note_damage(struct log *log, const char *format,
+                                                              ...) {
+    struct gcmp_metric_source *source = log->source;
+    char text[sizeof source->damage.message];
+    va_list arguments;
+    if (!source->is_damaged) {
+        va_start(arguments, format);
+        vsnprintf(text, sizeof text, format, arguments);
+        va_end(arguments);
+        (void)gcmp_error_set(&source->damage, GRADCMP_ERROR_CORRUPT, log->text->path,
+                             GRADCMP_NO_OFFSET, "%s", text);
+        source->is_damaged = true;
+    }
+}
+
+/* A line that is cut is a value lost, but where a restart wrote the step again, whole. */
+static void judge_cuts(struct log *log) {
+    size_t again = 0;
+    if (log->cut_count > 0 && log->whole_count > 0) {
+        qsort(log->whole, log->whole_count, sizeof *log->whole, by_key);
+    }
+    for (size_t i = 0; i < log->cut_count; i++) {
+        const struct oddity *cut = &log->cuts[i];
+        if (log->whole_count > 0 &&
+            bsearch(&cut->key, log->whole, log->whole_count, sizeof *log->whole, by_key) != NULL) {
+            again++;
+        } else {
+            note_damage(log, "line %zu: the line of %s %lld is cut", cut->line,
+                        cut->key % 2 != 0 ? "the validation at iteration" : "iteration",
+                        (long long)(cut->key / 2));
+        }
+    }
+    if (again > 0) {
+        gcmp_metric_note(log->source, "%s: %zu iteration line%s cut, and whole elsewhere",
+                         log->text->path, again, again == 1 ? " is" : "s are");
+    }
+}
+
+/* True for names that stand for numbers wherever Megatron-LM writes them. */
+static bool is_of_numbers(const struct gcmp_metric_source *source, const char *name) {
+    static const char *const endings[] = {"loss",          "norm",       "loss scale",
+                                          "learning rate", "batch size", "zeros",
+                                          "samples",       "iterations", "(ms)"};
+    size_t length = strlen(name), index;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        size_t end = strlen(endings[i]);
+        if (length >= end && strcmp(name + length - end, endings[i]) == 0) {
+            return true;
+        }
+    }
+    return gcmp_map_find(&source->names, name, length, &index);
+}
+
+/* A field that has a number elsewhere has lost it; others are remarks. */
+static void judge_odd(struct log *log) {
+    size_t remarks = 0;
+    for (size_t i = 0; i < log->odd_count; i++) {
+        const struct oddity *odd = &log->odd[i];
+        if (is_of_numbers(log->source, odd->name)) {
+            note_damage(log, "line %zu: \"%.80s\" without a number that binary64 holds", odd->line,
+                        odd->name);
+        } else if (remarks++ < MAX_TOLD) {
+            gcmp_metric_note(log->source, "line %zu: \"%.80s\" has no number, it is left out",
+                             odd->line, odd->name);
+        }
+    }
+    if (remarks > MAX_TOLD) {
+        gcmp_metric_note(log->source, "%s: %zu more fields without a number are left out",
+                         log->text->path, remarks - MAX_TOLD);
+    }
+}
+
+static enum gradcmp_status read_log(struct log *log) {
+    const struct gcmp_metric_text *text = log->text;
     size_t at = 0;
     while (at < text->length_bytes) {
-        log.line++;
-        GCMP_TRY(read_line(&log, next_line(text, &at)));
+        log->line++;
+        struct span line = next_line(text, &at);
+        GCMP_TRY(read_line(log, line, line.end == text->bytes + text->length_bytes));
     }
-    if (log.cut_lines > 0) {
-        gcmp_metric_note(source, "%s: %zu iteration line%s cut (the last is line %zu) and left out",
-                         text->path, log.cut_lines, log.cut_lines == 1 ? " is" : "s are",
-                         log.last_cut_line);
-    }
-    if (log.odd_values > MAX_TOLD) {
-        gcmp_metric_note(source, "%s: %zu more fields without a number are left out", text->path,
-                         log.odd_values - MAX_TOLD);
-    }
-    if (source->point_count == 0) {
-        GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, text->path, GRADCMP_NO_OFFSET,
+    judge_cuts(log);
+    judge_odd(log);
+    if (log->source->point_count == 0) {
+        GCMP_FAIL_AT(log->error, GRADCMP_ERROR_CORRUPT, text->path, GRADCMP_NO_OFFSET,
                      "no whole iteration line with a value");
     }
     return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_log_read(const struct gcmp_metric_text *text,
+                                  struct gcmp_metric_source *source, struct gradcmp_error *error) {
+    struct log log = {.text = text, .source = source, .error = error};
+    enum gradcmp_status status = read_log(&log);
+    free(log.whole);
+    free(log.cuts);
+    free(log.odd);
+    gcmp_map_free(&log.odd_names);
+    return status;
 }

@@ -76,7 +76,7 @@ static void test_golden__what_is_no_golden_is_invalid(void **state) {
 
 #define LINE(step, loss)                                                                           \
     " [2026-11-01 10:00:00] iteration " step "/ 24 | consumed samples: 64 | elapsed time per "     \
-    "iteration (ms): 1" step ".5 | lm loss: " loss " | grad norm: 0.833 |\n"
+    "iteration (ms): 100.5 | lm loss: " loss " | grad norm: 0.833 |\n"
 
 static void test_log__prefixes_repeats_and_other_lines_do_not_matter(void **state) {
     const char *plain = LINE("1", "3.770381E+00") LINE("2", "3.688325E+00");
@@ -91,16 +91,51 @@ static void test_log__prefixes_repeats_and_other_lines_do_not_matter(void **stat
                         "differ");
 }
 
-static void test_log__a_cut_line_is_left_out_and_told(void **state) {
+static void test_log__a_cut_line_is_damage(void **state) {
+    static const char *const cuts[] = {" [x] iteration 2/ 24 | lm loss: 1.5 | grad no",
+                                       " [x] iteration 2/ 24 | lm loss: 1.5 | grad no\nend\n",
+                                       " [x] iteration 2/ 24",
+                                       " [x] iteration 2/",
+                                       " validation loss at iteration 1 on va",
+                                       " validation loss at iteration 1 | lm loss value: 1"};
+    char text[1024];
+    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        snprintf(text, sizeof text, "%s%s", LINE("1", "1.0"), cuts[i]);
+        if (strcmp(verdict_of(*state, text, LINE("1", "1.0")), "invalid") != 0) {
+            fail_msg("not invalid: %s", cuts[i]);
+        }
+    }
     text_file(*state, "a", LINE("1", "1.0") LINE("2", "1.5"));
-    text_file(*state, "b", LINE("1", "1.0") " [x] iteration 2/ 24 | lm loss: 1.5 | grad no");
+    text_file(*state, "b", LINE("1", "2.0") " [x] iteration 2/ 24 | lm loss: 1.5 | grad no");
     json_t *document = compare(*state, "a", "b"), *metric = metric_of(document, "lm loss");
-    assert_string_equal(text_of(document, "verdict"), "differ");
-    assert_int_equal(count_of(metric, "missing_count"), 1);
-    assert_int_equal(count_of(metric, "values_differ"), 0);
-    const char *note = json_string_value(json_array_get(json_object_get(document, "notes"), 0));
-    assert_non_null(strstr(note, "line 2"));
+    assert_non_null(strstr(text_of(document, "summary"), "line 2: the line of iteration 2 is cut"));
+    assert_int_equal(count_of(metric, "values_differ"), 1); /* what came before is shown */
     json_decref(document);
+}
+
+static void test_log__a_cut_line_that_a_restart_wrote_again_is_told(void **state) {
+    text_file(*state, "a", LINE("1", "1.0") LINE("2", "1.5"));
+    text_file(*state, "b",
+              LINE("1", "1.0") " [x] iteration 2/ 24 | lm lo\nrestart 1/2\n" LINE("2", "1.5"));
+    json_t *document = compare(*state, "a", "b");
+    assert_string_equal(text_of(document, "verdict"), "match");
+    const char *note = json_string_value(json_array_get(json_object_get(document, "notes"), 0));
+    assert_non_null(strstr(note, "1 iteration line is cut, and whole elsewhere"));
+    json_decref(document);
+}
+
+static void test_log__a_number_that_is_none_is_damage_and_a_remark_is_not(void **state) {
+    static const char good[] = LINE("1", "1.0") LINE("2", "1.5");
+    assert_string_equal(verdict_of(*state, good, LINE("1", "1.0") LINE("2", "abc")), "invalid");
+    assert_string_equal(verdict_of(*state, LINE("1", "abc"), LINE("1", "abc")), "invalid");
+    assert_string_equal(verdict_of(*state, LINE("1", "1: abc"), LINE("1", "1: abc")), "invalid");
+    assert_string_equal(verdict_of(*state,
+                                   LINE("1", "1 | odd thing: 3") LINE("2", "1 | odd thing: "),
+                                   LINE("1", "1 | odd thing: 3") LINE("2", "1")),
+                        "invalid");
+    assert_string_equal(verdict_of(*state, LINE("1", "1.0 | stage: train | as it is"),
+                                   LINE("1", "1.0 | stage: test")),
+                        "match");
 }
 
 static void test_log__matches_events_at_printed_digits_only(void **state) {
@@ -233,7 +268,9 @@ int main(void) {
         TEMP_TEST(test_golden__words_are_told_apart),
         TEMP_TEST(test_golden__what_is_no_golden_is_invalid),
         TEMP_TEST(test_log__prefixes_repeats_and_other_lines_do_not_matter),
-        TEMP_TEST(test_log__a_cut_line_is_left_out_and_told),
+        TEMP_TEST(test_log__a_cut_line_is_damage),
+        TEMP_TEST(test_log__a_cut_line_that_a_restart_wrote_again_is_told),
+        TEMP_TEST(test_log__a_number_that_is_none_is_damage_and_a_remark_is_not),
         TEMP_TEST(test_log__matches_events_at_printed_digits_only),
         TEMP_TEST(test_csv__quotes_line_ends_separators_and_forms),
         TEMP_TEST(test_csv__broken_tables_are_invalid),
