@@ -2,6 +2,8 @@
  * form with the columns metric, step and value. */
 #include "metrics/text_source.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -253,11 +255,9 @@ static bool read_step(const struct field *field, int64_t *step) {
 
 static enum gradcmp_status add_value(struct csv *csv, const struct field *name,
                                      const struct field *value, int64_t step) {
-    struct gcmp_metric_point point;
-    if (value->length_bytes == 0) {
-        return GRADCMP_OK; /* not sampled at this step */
-    }
-    if (!gcmp_metric_number(value->at, value->length_bytes, &point)) {
+    struct gcmp_metric_point point = {.type = GCMP_METRIC_FLOAT64, .value = NAN};
+    point.is_absent = value->length_bytes == 0; /* not sampled at this step */
+    if (!point.is_absent && !gcmp_metric_number(value->at, value->length_bytes, &point)) {
         REFUSE(csv,
                "line %zu, column \"%.*s\": expected a number that binary64 holds, found \"%.*s\"",
                csv->row_line, (int)(name->length_bytes > 80 ? 80 : name->length_bytes), name->at,
@@ -273,11 +273,56 @@ static enum gradcmp_status read_values(struct csv *csv, int64_t step) {
                          step);
     }
     for (size_t i = 0; i < csv->name_count; i++) {
-        if (i != csv->step_column && csv->names[i].length_bytes > 0 && !is_clock(&csv->names[i])) {
-            GCMP_TRY(add_value(csv, &csv->names[i], &csv->fields[i], step));
+        char number[32];
+        struct field name = csv->names[i];
+        if (name.length_bytes == 0) { /* a column without a name has values all the same */
+            name.at = number;
+            name.length_bytes = (size_t)snprintf(number, sizeof number, "(column %zu)", i + 1);
+        }
+        if (i != csv->step_column && !is_clock(&name)) {
+            GCMP_TRY(add_value(csv, &name, &csv->fields[i], step));
         }
     }
     return GRADCMP_OK;
+}
+
+/* Tell which columns of the long form are neither metric, step, value nor clock. */
+static void note_further_columns(struct csv *csv) {
+    const struct field *first = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < csv->name_count && csv->value_column != SIZE_MAX; i++) {
+        if (i != csv->step_column && i != csv->metric_column && i != csv->value_column &&
+            !is_clock(&csv->names[i])) {
+            first = first == NULL ? &csv->names[i] : first;
+            count++;
+        }
+    }
+    if (first != NULL) {
+        gcmp_metric_note(
+            csv->source,
+            "%zu column%s beside metric, step and value %s left out, the first \"%.*s\"", count,
+            count == 1 ? "" : "s", count == 1 ? "is" : "are",
+            (int)(first->length_bytes > 80 ? 80 : first->length_bytes), first->at);
+    }
+}
+
+/* Forget columns that are empty throughout, and count the values alone. */
+static void drop_empty(struct gcmp_metric_source *source) {
+    size_t kept = 0;
+    for (size_t i = 0; i < source->series_count; i++) {
+        struct gcmp_metric_series *series = &source->series[i];
+        size_t absent = 0;
+        for (size_t k = 0; k < series->count; k++) {
+            absent += series->points[k].is_absent;
+        }
+        source->point_count -= absent;
+        if (absent < series->count) {
+            source->series[kept++] = *series;
+        } else {
+            free(series->points);
+        }
+    }
+    source->series_count = kept;
 }
 
 static enum gradcmp_status read_rows(struct csv *csv) {
@@ -312,7 +357,9 @@ static enum gradcmp_status read_table(struct csv *csv) {
         GCMP_FAIL_MEMORY(csv->error);
     }
     memcpy(csv->names, csv->fields, csv->name_count * sizeof *csv->names);
+    note_further_columns(csv);
     GCMP_TRY(read_rows(csv));
+    drop_empty(csv->source);
     if (csv->source->point_count == 0) {
         REFUSE(csv, "line %zu: no value below the header", csv->line);
     }

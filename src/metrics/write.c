@@ -43,7 +43,7 @@ static void value_text(const struct gcmp_metric_point *point, char *out, size_t 
     if (point == NULL) {
         snprintf(out, out_bytes, "nothing");
     } else if (point->is_absent) {
-        snprintf(out, out_bytes, "\"nan\"");
+        snprintf(out, out_bytes, "no value");
     } else if (point->type == GCMP_METRIC_DECIMAL && point->place <= 0 && point->place >= -12 &&
                fabs(point->value) < 1e15) {
         snprintf(out, out_bytes, "%.*f", -point->place, point->value);

@@ -175,6 +175,30 @@ static void test_csv__quotes_line_ends_separators_and_forms(void **state) {
                         "differ");
 }
 
+static void test_csv__nothing_that_stands_in_a_table_is_passed_over(void **state) {
+    static const char *const pairs[][2] = {
+        {"step,x\n1,\n2,1\n", "step,x\n1,5\n2,1\n"}, /* empty on one side */
+        {"step,x,\n1,7,5\n", "step,x,\n1,7,6\n"},    /* a column without a name */
+        {",step,x\n0,1,7\n", ",step,x\n1,1,7\n"},
+        {"step,x,y\n1,7,\n", "step,x,y\n1,7,6\n"},
+        {"step,metric,value\n1,x,\n2,x,1\n", "step,metric,value\n1,x,5\n2,x,1\n"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        for (int k = 0; k < 2; k++) {
+            if (strcmp(verdict_of(*state, pairs[i][k], pairs[i][!k]), "differ") != 0) {
+                fail_msg("no difference: %s", pairs[i][k]);
+            }
+            assert_string_equal(verdict_of(*state, pairs[i][k], pairs[i][k]), "match");
+        }
+    }
+    assert_string_equal(verdict_of(*state, "step,x,\n1,7,\n", "step,x\n1,7\n"), "match");
+    assert_string_equal(verdict_of(*state, "step,x\n1,\n", "step,x\n1,\n"), "invalid");
+    text_file(*state, "a", "step,metric,value,run,seed\n1,x,7,first,1\n");
+    json_t *document = compare(*state, "a", "a");
+    const char *note = json_string_value(json_array_get(json_object_get(document, "notes"), 1));
+    assert_non_null(strstr(note, "2 columns beside metric, step and value are left out"));
+    json_decref(document);
+}
+
 static void test_csv__broken_tables_are_invalid(void **state) {
     static const char *const bad[] = {"step,loss\n1,2.5,3\n",    "step,loss\n1\n",
                                       "step,loss\none,2.5\n",    "step,loss\n1,two\n",
@@ -273,6 +297,7 @@ int main(void) {
         TEMP_TEST(test_log__a_number_that_is_none_is_damage_and_a_remark_is_not),
         TEMP_TEST(test_log__matches_events_at_printed_digits_only),
         TEMP_TEST(test_csv__quotes_line_ends_separators_and_forms),
+        TEMP_TEST(test_csv__nothing_that_stands_in_a_table_is_passed_over),
         TEMP_TEST(test_csv__broken_tables_are_invalid),
         TEMP_TEST(test_number__an_exponent_does_not_widen_what_it_matches),
         cmocka_unit_test(test_number__is_read_whole_with_its_last_digit)};
