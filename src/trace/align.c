@@ -366,8 +366,9 @@ static enum gradcmp_status parse(struct aligner *al, bool *has_a, bool *has_b, b
     return GRADCMP_OK;
 }
 
-/* Tell why the pair at hand is no ground for a comparison; NULL where it is one. */
-static const char *find_obstacle(struct aligner *al) {
+/* Tell why the pair at hand is no ground for a comparison; NULL where it is one. Records of the
+ * same bytes may still have been recorded in other ways. */
+static const char *find_obstacle(struct aligner *al, bool same) {
     const struct gcmp_reader *a = &al->a.reader;
     const struct gcmp_reader *b = &al->b.reader;
     if (a->mode[0] != '\0' && b->mode[0] != '\0' && strcmp(a->mode, b->mode) != 0) {
@@ -381,8 +382,9 @@ static const char *find_obstacle(struct aligner *al) {
                                  "recorded at other points: %s here, %s on the other side",
                                  b->selection, a->selection);
     }
-    return a->layout->obstacle == NULL ? NULL
-                                       : a->layout->obstacle(a, &al->a.event, b, &al->b.event);
+    return same || a->layout->obstacle == NULL
+               ? NULL
+               : a->layout->obstacle(a, &al->a.event, b, &al->b.event);
 }
 
 static enum gradcmp_status refuse(struct aligner *al, const char *obstacle,
@@ -399,7 +401,7 @@ static enum gradcmp_status compare_pair(struct aligner *al, bool same,
     if (!is_same_identity(al->a.event.identity, al->b.event.identity)) {
         return keep_structural(al, true, true, error);
     }
-    const char *obstacle = same ? NULL : find_obstacle(al);
+    const char *obstacle = find_obstacle(al, same);
     if (obstacle != NULL) {
         return refuse(al, obstacle, error);
     }
@@ -427,7 +429,7 @@ static enum gradcmp_status step(struct aligner *al, bool *more, struct gradcmp_e
     }
     enum gradcmp_status status =
         has_a && has_b ? compare_pair(al, same, error) : keep_structural(al, has_a, has_b, error);
-    al->index++;
+    al->index += !al->damaged_a; /* a pair that was refused is not known to be equal */
     return status;
 }
 

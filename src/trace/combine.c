@@ -204,6 +204,8 @@ static void choose(const struct gcmp_trace_content *content, struct gcmp_trace_r
     unsigned best = 0;
     for (size_t i = 0; i < content->trace_count; i++) {
         const struct gcmp_rank_result *found = find_rank(&content->traces[i], rank->rank);
+        rank->has_evidence |= found != NULL && found->strength != GCMP_STRENGTH_NONE;
+        rank->saw_skipped |= found != NULL && found->saw_skipped;
         if (found != NULL && (rank->told == NULL || weigh(&content->traces[i], found) > best)) {
             best = weigh(&content->traces[i], found);
             rank->told = found;
@@ -249,12 +251,14 @@ static void withhold_modules(struct gcmp_trace_content *content) {
 
 static void sum_up(struct gcmp_trace_run *run, struct gcmp_trace_content *content) {
     size_t judged = 0;
+    enum gcmp_strength strongest = GCMP_STRENGTH_NONE;
     content->comparable = true;
     content->verdict = GCMP_TRACE_MATCH;
     for (size_t i = 0; i < content->trace_count; i++) {
         const struct gcmp_trace_result *trace = &content->traces[i];
         bool is_invalid = trace->verdict == GCMP_TRACE_INVALID;
         judged += !is_invalid;
+        strongest = trace->strength > strongest ? trace->strength : strongest;
         content->comparable &= trace->comparable;
         if (!is_invalid && trace->verdict > content->verdict) {
             content->verdict = trace->verdict;
@@ -264,7 +268,8 @@ static void sum_up(struct gcmp_trace_run *run, struct gcmp_trace_content *conten
             content->structural = trace->structural;
         }
     }
-    if (judged == 0 ||
+    content->is_bare = content->verdict == GCMP_TRACE_MATCH && strongest == GCMP_STRENGTH_NONE;
+    if (judged == 0 || content->is_bare ||
         (!run->is_lenient && (judged < content->trace_count || run->trouble_count > 0))) {
         content->verdict = GCMP_TRACE_INVALID;
         content->structural = NULL;

@@ -12,6 +12,7 @@ struct gcmp_trace_rank {
     const struct gcmp_rank_result *told; /* the result that tells it */
     const struct gcmp_trace_result *by;  /* of this trace */
     bool is_overruled;                   /* a stronger trace took the finer one's word away */
+    bool has_evidence, saw_skipped; /* some trace has fingerprints of tensors; not of all of them */
 };
 
 struct gcmp_trace_content {
@@ -21,6 +22,7 @@ struct gcmp_trace_content {
     bool is_folder; /* several traces in folders of their own */
     enum gcmp_trace_verdict verdict;
     bool comparable;
+    bool is_bare;           /* all events are equal, and no tensor was fingerprinted: invalid */
     const char *structural; /* "extra_or_missing", "order" or NULL */
     struct gcmp_trace_rank *ranks;
     size_t rank_count;

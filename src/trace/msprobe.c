@@ -134,6 +134,18 @@ static bool has_bare_tensor(const struct gcmp_jv_text *text, uint32_t at) {
     return false;
 }
 
+/* True where some statistic of a tensor is there. */
+static bool has_statistics(const struct gcmp_jv_text *text, uint32_t tensor) {
+    static const char *const names[] = {"Max", "Min", "Mean", "Norm"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        uint32_t at = gcmp_jv_get(text, tensor, names[i]);
+        if (at != GCMP_JV_ABSENT && !gcmp_jv_is(text, at, GCMP_JV_NULL)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool is_empty(const struct gcmp_jv_text *text, uint32_t tensor) {
     uint32_t shape = gcmp_jv_get(text, tensor, "shape");
     for (uint32_t i = shape + 1; i < text->values[shape].next; i++) {
@@ -156,12 +168,18 @@ static enum gradcmp_status note_modes(struct gcmp_reader *reader, const struct g
         }
         uint32_t at = gcmp_jv_get(text, i, "md5");
         const char *digest = gcmp_jv_string(text, at);
-        if (gcmp_jv_is(text, at, GCMP_JV_NULL) || gcmp_jv_is(text, at, GCMP_JV_REAL) ||
+        bool is_null = gcmp_jv_is(text, at, GCMP_JV_NULL);
+        if (is_null || gcmp_jv_is(text, at, GCMP_JV_REAL) ||
             gcmp_jv_is(text, at, GCMP_JV_INTEGER)) {
+            reader->saw_skipped |= is_null && !has_statistics(text, i);
             continue;
         }
         if (at != GCMP_JV_ABSENT && digest == NULL) {
             FAIL("a tensor whose md5 is no text");
+        }
+        if (digest == NULL && !has_statistics(text, i)) {
+            reader->saw_skipped = true;
+            continue;
         }
         bool is_xor = digest != NULL && strncmp(digest, "0x", 2) == 0;
         GCMP_TRY(gcmp_reader_mode(reader, frame,

@@ -283,6 +283,24 @@ static void tell_match(struct sentence *s) {
                                              : "");
 }
 
+/* What an equal trace does not tell of. */
+static void tell_gaps(struct sentence *s) {
+    size_t bare = 0;
+    bool saw_skipped = false;
+    for (size_t i = 0; i < s->content->rank_count; i++) {
+        const struct gcmp_trace_rank *rank = &s->content->ranks[i];
+        if (rank->role != GCMP_ROLE_MISSING) {
+            bare += !rank->has_evidence;
+            saw_skipped |= rank->saw_skipped;
+        }
+    }
+    if (bare > 0) {
+        gcmp_text_addf(&s->text, "; of the tensors of %zu rank%s nothing was recorded", bare,
+                       bare == 1 ? "" : "s");
+    }
+    gcmp_text_add(&s->text, saw_skipped ? "; some tensors were not fingerprinted" : "");
+}
+
 static const struct gcmp_rank_result *find_damaged(const struct sentence *s,
                                                    const struct gcmp_trouble *trouble) {
     for (size_t i = 0; i < s->content->trace_count; i++) {
@@ -300,6 +318,10 @@ static const struct gcmp_rank_result *find_damaged(const struct sentence *s,
 /* What spoils the comparison, and how far it was equal. */
 static void tell_troubles(struct sentence *s) {
     const struct gcmp_trouble *first = s->run->first;
+    if (first == NULL && s->content->is_bare) {
+        gcmp_text_add(&s->text, "no record holds a value of a tensor, so that the same events "
+                                "came proves nothing");
+    }
     if (first != NULL) {
         begin_part(s);
         gcmp_text_add(&s->text, first->path);
@@ -329,6 +351,7 @@ static void tell_all(struct sentence *s) {
     }
     if (s->content->verdict == GCMP_TRACE_MATCH) {
         tell_match(s);
+        tell_gaps(s);
     }
     tell_missing(s);
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
