@@ -67,17 +67,22 @@ static bool covers_arguments(const struct gcmp_reader *a, uint32_t object_a,
                              const struct gcmp_reader *b, uint32_t object_b,
                              const char **differing) {
     const struct gcmp_jv *object = &a->text.values[object_a];
-    uint32_t at = gcmp_jv_first(object_a);
-    for (uint32_t i = 0; i < object->count; i++) {
-        const char *key = a->text.values[at].of.text;
-        if (!is_known(a->layout, key) &&
-            !gcmp_jv_equal(&a->text, at + 1, &b->text, gcmp_jv_get(&b->text, object_b, key))) {
-            *differing = key;
-            return false;
+    struct gcmp_map keys = GCMP_MAP_INIT;
+    uint32_t at = gcmp_jv_first(object_a), guess = gcmp_jv_first(object_b);
+    bool covers = true;
+    for (uint32_t i = 0; i < object->count && covers; i++) {
+        const struct gcmp_jv *key = &a->text.values[at];
+        uint32_t found = gcmp_jv_find(&b->text, object_b, key, guess, &keys);
+        if (!is_known(a->layout, key->of.text) &&
+            !gcmp_jv_equal(&a->text, at + 1, &b->text, found)) {
+            *differing = key->of.text;
+            covers = false;
         }
         at = gcmp_jv_next(&a->text, at + 1);
+        guess = found == GCMP_JV_ABSENT ? guess : gcmp_jv_next(&b->text, found);
     }
-    return true;
+    gcmp_map_free(&keys);
+    return covers;
 }
 
 static bool same_arguments(const struct aligner *al, const char **differing) {

@@ -9,9 +9,11 @@
 #include "base/decimal.h"
 #include "trace/json_number.h"
 
-/* Members of an object that are looked for when the other side has them in another order. A larger
- * object counts as different then: no program writes one so, and looking would take its square. */
-enum { MAX_UNORDERED = 4096 };
+enum { FEW_MEMBERS = 16 }; /* looked through one by one */
+
+static bool is_same_bytes(const struct gcmp_jv *a, const struct gcmp_jv *b) {
+    return a->count == b->count && memcmp(a->of.text, b->of.text, a->count) == 0;
+}
 
 uint32_t gcmp_jv_get(const struct gcmp_jv_text *text, uint32_t object, const char *key) {
     const struct gcmp_jv *value = &text->values[object];
@@ -28,6 +30,37 @@ uint32_t gcmp_jv_get(const struct gcmp_jv_text *text, uint32_t object, const cha
         at = gcmp_jv_next(text, at + 1);
     }
     return GCMP_JV_ABSENT;
+}
+
+/* Learn where the keys of an object stand; false without memory. */
+static bool map_keys(const struct gcmp_jv_text *text, uint32_t object, struct gcmp_map *keys) {
+    uint32_t at = gcmp_jv_first(object);
+    for (uint32_t i = 0; i < text->values[object].count; i++) {
+        const struct gcmp_jv *key = &text->values[at];
+        if (gcmp_map_add(keys, key->of.text, key->count, at, NULL) == GCMP_MAP_NO_MEMORY) {
+            gcmp_map_free(keys);
+            *keys = (struct gcmp_map)GCMP_MAP_INIT;
+            return false;
+        }
+        at = gcmp_jv_next(text, at + 1);
+    }
+    return true;
+}
+
+uint32_t gcmp_jv_find(const struct gcmp_jv_text *text, uint32_t object, const struct gcmp_jv *key,
+                      uint32_t guess, struct gcmp_map *keys) {
+    const struct gcmp_jv *value = &text->values[object];
+    size_t at;
+    if (value->kind != GCMP_JV_OBJECT) {
+        return GCMP_JV_ABSENT;
+    }
+    if (guess > object && guess < value->next && is_same_bytes(key, &text->values[guess])) {
+        return guess + 1;
+    }
+    if (value->count <= FEW_MEMBERS || (keys->count == 0 && !map_keys(text, object, keys))) {
+        return gcmp_jv_get(text, object, key->of.text);
+    }
+    return gcmp_map_find(keys, key->of.text, key->count, &at) ? (uint32_t)at + 1 : GCMP_JV_ABSENT;
 }
 
 const char *gcmp_jv_string(const struct gcmp_jv_text *text, uint32_t at) {
@@ -54,10 +87,6 @@ double gcmp_jv_number(const struct gcmp_jv_text *text, uint32_t at) {
 
 static bool is_number(const struct gcmp_jv *value) {
     return value->kind == GCMP_JV_INTEGER || value->kind == GCMP_JV_REAL;
-}
-
-static bool is_same_bytes(const struct gcmp_jv *a, const struct gcmp_jv *b) {
-    return a->count == b->count && memcmp(a->of.text, b->of.text, a->count) == 0;
 }
 
 /* An integer and a real are the same only where the integer has a binary64 of its own. */
@@ -122,19 +151,6 @@ static bool is_same_node(const struct gcmp_jv_text *a, uint32_t at_a, const stru
     return x->kind < GCMP_JV_ARRAY || x->count == y->count;
 }
 
-/* The value in object `b` under the key at `key_a`. `guess`: where it stands if the keys have the
- * same order. */
-static uint32_t counterpart(const struct gcmp_jv_text *a, uint32_t key_a,
-                            const struct gcmp_jv_text *b, uint32_t object_b, uint32_t guess) {
-    if (guess < b->values[object_b].next && is_same_bytes(&a->values[key_a], &b->values[guess])) {
-        return guess + 1;
-    }
-    if (b->values[object_b].count > MAX_UNORDERED) {
-        return GCMP_JV_ABSENT;
-    }
-    return gcmp_jv_get(b, object_b, a->values[key_a].of.text);
-}
-
 /* A walk through two trees at once, without recursion: depth is bounded by the reader. */
 struct level {
     uint32_t a, b;       /* the containers */
@@ -146,11 +162,42 @@ struct walk {
     const struct gcmp_jv_text *a, *b;
     struct level levels[GCMP_JV_MAX_DEPTH + 1];
     unsigned depth;
+    struct gcmp_map *keys; /* of the objects of b, by depth; NULL until one is needed */
 };
 
 static void enter(struct walk *walk, uint32_t a, uint32_t b) {
+    if (walk->keys != NULL) {
+        gcmp_map_free(&walk->keys[walk->depth]);
+        walk->keys[walk->depth] = (struct gcmp_map)GCMP_MAP_INIT;
+    }
     struct level *level = &walk->levels[walk->depth++];
     *level = (struct level){a, b, a + 1, b + 1, walk->a->values[a].count, 0};
+}
+
+/* The value in b's object under the key where the innermost level stands in a. */
+static uint32_t counterpart(struct walk *walk) {
+    const struct level *level = &walk->levels[walk->depth - 1];
+    const struct gcmp_jv *key = &walk->a->values[level->at_a];
+    if (level->at_b < walk->b->values[level->b].next &&
+        is_same_bytes(key, &walk->b->values[level->at_b])) {
+        return level->at_b + 1; /* mostly */
+    }
+    if (walk->keys == NULL && walk->b->values[level->b].count > FEW_MEMBERS) {
+        walk->keys = calloc(GCMP_JV_MAX_DEPTH + 1, sizeof *walk->keys);
+    }
+    struct gcmp_map none = GCMP_MAP_INIT;
+    struct gcmp_map *keys = walk->keys == NULL ? &none : &walk->keys[walk->depth - 1];
+    uint32_t found = gcmp_jv_find(walk->b, level->b, key, GCMP_JV_ABSENT, keys);
+    gcmp_map_free(&none); /* where there was no memory to keep it */
+    return found;
+}
+
+static void leave(struct walk *walk) {
+    for (unsigned i = 0; walk->keys != NULL && i <= GCMP_JV_MAX_DEPTH; i++) {
+        gcmp_map_free(&walk->keys[i]);
+    }
+    free(walk->keys);
+    walk->keys = NULL;
 }
 
 /* Go to the next pair of values; false where the walk is over. *b is absent where the other object
@@ -165,8 +212,7 @@ static bool step(struct walk *walk, uint32_t *a, uint32_t *b) {
     struct level *level = &walk->levels[walk->depth - 1];
     bool is_object = walk->a->values[level->a].kind == GCMP_JV_OBJECT;
     *a = level->at_a + is_object;
-    *b =
-        is_object ? counterpart(walk->a, level->at_a, walk->b, level->b, level->at_b) : level->at_b;
+    *b = is_object ? counterpart(walk) : level->at_b;
     level->at_a = gcmp_jv_next(walk->a, *a);
     if (*b != GCMP_JV_ABSENT) {
         level->at_b = gcmp_jv_next(walk->b, *b);
@@ -195,7 +241,9 @@ bool gcmp_jv_equal(const struct gcmp_jv_text *a, uint32_t at_a, const struct gcm
         return at_a == at_b;
     }
     struct walk walk = {.a = a, .b = b, .depth = 0};
-    return walk_equal(&walk, &at_a, &at_b);
+    bool same = walk_equal(&walk, &at_a, &at_b);
+    leave(&walk);
+    return same;
 }
 
 static void show(const struct gcmp_jv_text *text, uint32_t at, char *out, size_t capacity) {
@@ -253,6 +301,7 @@ void gcmp_jv_differ(const struct gcmp_jv_text *a, uint32_t at_a, const struct gc
     if (at_a != GCMP_JV_ABSENT && at_b != GCMP_JV_ABSENT) {
         (void)walk_equal(&walk, &at_a, &at_b);
         write_path(&walk, out->path, sizeof out->path);
+        leave(&walk);
     }
     show(a, at_a, out->a, sizeof out->a);
     show(b, at_b, out->b, sizeof out->b);

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/map.h"
+
 enum {
     GCMP_JV_MAX_DEPTH = 64,
     GCMP_JV_MAX_VALUES = 1000000, /* of one text */
@@ -59,6 +61,11 @@ bool gcmp_jv_parse(struct gcmp_jv_text *text, char *bytes, size_t length);
 
 /* The value of a key, or GCMP_JV_ABSENT: no such key, or no object. */
 uint32_t gcmp_jv_get(const struct gcmp_jv_text *text, uint32_t object, const char *key);
+/* The same where keys are looked for one after another: `guess` is the index behind the value found
+ * last, where the next key stands if both sides have one order, and `keys`, empty at first, is
+ * filled where they have not; to be freed by the caller. */
+uint32_t gcmp_jv_find(const struct gcmp_jv_text *text, uint32_t object, const struct gcmp_jv *key,
+                      uint32_t guess, struct gcmp_map *keys);
 /* The first item of an array, or key of an object; step with gcmp_jv_next, `count` times. */
 static inline uint32_t gcmp_jv_first(uint32_t container) {
     return container + 1;

@@ -123,6 +123,33 @@ static bool equal(const char *left, const char *right, struct gcmp_jv_difference
     return same;
 }
 
+/* Members in reverse order, in objects of all sizes, also within each other. */
+static void test_equal__members_come_in_any_order(void **state) {
+    (void)state;
+    enum { MANY = 5000 };
+    static const int sizes[] = {1, 2, 16, 17, 18, 300, MANY};
+    char *left = malloc(MANY * 64), *right = malloc(MANY * 64);
+    assert_true(left != NULL && right != NULL);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (int change = 0; change < 3; change++) { /* none, a value within, a key */
+            int count = sizes[i], at_a = sprintf(left, "[{"), at_b = sprintf(right, "[{");
+            for (int k = 0; k < count; k++) {
+                int back = count - 1 - k;
+                at_a +=
+                    sprintf(left + at_a, "%s\"k%d\":{\"x\":%d,\"y\":[1]}", k > 0 ? "," : "", k, k);
+                at_b += sprintf(right + at_b, "%s\"%s%d\":{\"y\":[%d],\"x\":%d}", k > 0 ? "," : "",
+                                change == 2 && back == 0 ? "l" : "k", back,
+                                change == 1 && back == count / 2 ? 2 : 1, back);
+            }
+            strcpy(left + at_a, "}]");
+            strcpy(right + at_b, "}]");
+            assert_int_equal(equal(left, right, NULL), change == 0);
+        }
+    }
+    free(left);
+    free(right);
+}
+
 static void test_equal__is_of_data_not_of_spelling(void **state) {
     (void)state;
     assert_true(equal("[{\"a\":1,\"b\":[2,null]}]", "[ {\"b\":[2.0, null],\"a\":1} ]", NULL));
@@ -164,6 +191,7 @@ int main(void) {
         cmocka_unit_test(test_parse__depth_past_the_limit_is_refused),
         cmocka_unit_test(test_parse__many_keys_are_compared_too),
         cmocka_unit_test(test_parse__a_cut_text_is_told_from_a_wrong_one),
+        cmocka_unit_test(test_equal__members_come_in_any_order),
         cmocka_unit_test(test_equal__is_of_data_not_of_spelling),
         cmocka_unit_test(test_differ__names_the_place_and_both_values),
     };
