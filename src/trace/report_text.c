@@ -29,7 +29,7 @@ static void add_traces(struct gcmp_page *page, const struct gcmp_trace_content *
         const char *verdict = gcmp_trace_verdict_name(trace->verdict);
         char equal[GCMP_FIGURE_BYTES];
         gcmp_page_add(page, "  ");
-        gcmp_page_name_in(page, trace->name, 22);
+        gcmp_page_name_in(page, trace->name, 18);
         gcmp_page_add(page, "  ");
         gcmp_page_ink(page, ink_of(trace->verdict), verdict);
         gcmp_page_pad(page, strlen(verdict), 10);
