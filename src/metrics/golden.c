@@ -195,26 +195,34 @@ static void find_precision(struct gcmp_metric_series *series) {
     }
 }
 
+/* True for a number with a point or an exponent; *length_bytes is that of any number. */
+static bool is_real(const char *at, size_t *length_bytes) {
+    bool has_mark = false;
+    *length_bytes = strspn(at, "+-.0123456789Ee");
+    for (size_t i = 0; i < *length_bytes; i++) {
+        has_mark = has_mark || at[i] == '.' || at[i] == 'e' || at[i] == 'E';
+    }
+    return has_mark && (*at == '-' || (*at >= '0' && *at <= '9'));
+}
+
 /* Refuse a real that binary64 does not hold: once parsed, its text is gone. The JSON is sound. */
 static enum gradcmp_status check_reals(const struct golden *golden) {
     const char *bytes = golden->text->bytes;
-    size_t line = 1;
-    for (size_t at = 0; at < golden->text->length_bytes;) {
-        size_t length = strspn(bytes + at, "+-.0123456789Ee");
+    size_t line = 1, length = 0;
+    for (size_t at = 0; at<golden->text->length_bytes; at += length> 0 ? length : 1) {
         struct gcmp_metric_point point;
+        length = 0;
         if (bytes[at] == '"') {
             for (at++; bytes[at] != '"'; at++) {
                 at += bytes[at] == '\\';
             }
-        } else if ((bytes[at] == '-' || (bytes[at] >= '0' && bytes[at] <= '9')) &&
-                   strcspn(bytes + at, ".Ee") < length &&
+        } else if (is_real(bytes + at, &length) &&
                    !gcmp_metric_number(bytes + at, length, &point)) {
             REFUSE(golden, GRADCMP_ERROR_CORRUPT,
                    "line %zu: expected a number that binary64 holds, found %.*s", line,
                    (int)(length > 80 ? 80 : length), bytes + at);
         }
         line += bytes[at] == '\n';
-        at += length > 0 && bytes[at] != '"' ? length : 1;
     }
     return GRADCMP_OK;
 }

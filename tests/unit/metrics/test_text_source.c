@@ -31,6 +31,10 @@ static void test_golden__forms_are_the_same_values(void **state) {
         verdict_of(*state, by_step, "{\"lm loss\": {\"3\": 2, \"2\": 2.25, \"1\": 2.5}}"), "match");
     assert_string_equal(verdict_of(*state, by_step, GOLDEN("[2.5, 2.25, 2.00001]")), "differ");
     assert_string_equal(verdict_of(*state, "{\"x\": [1, 2]}", "{\"x\": [1, 2]}"), "match");
+    const char *name = "{\"e \\\" 1e-400 .\": [1e1, -2.5E+0, true]}"; /* a name is no number */
+    assert_string_equal(verdict_of(*state, name, name), "invalid");   /* true is no value */
+    name = "{\"e \\\" 1e-400 .\": [1e1, -2.5E+0]}";
+    assert_string_equal(verdict_of(*state, name, name), "match");
 }
 
 static void test_golden__words_are_told_apart(void **state) {
