@@ -71,7 +71,9 @@ static bool is_rate(struct rest rest) {
         "gflops",   "gflop",    "pflops",     "pflop",   "bytes",     "kb",        "mb",
         "gb",       "tb",       "gib",        NULL};
     take_any(&rest, each);
-    return take_any(&rest, seconds) && ends_with_any(&rest, counted);
+    bool is_by_time = take_any(&rest, seconds);
+    take_any(&rest, each); /* "tokens per gpu per second" */
+    return is_by_time && ends_with_any(&rest, counted);
 }
 
 /* Take a unit in brackets off the end, or a unit of time without them; *unit is what stood in the
