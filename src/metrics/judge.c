@@ -150,6 +150,12 @@ static void note_precision(struct gcmp_metric_result *result,
     }
 }
 
+/* True for equal values that were stored, as a zero and its negative, or NaN of two payloads. */
+static bool have_other_bits(const struct gcmp_metric_point *a, const struct gcmp_metric_point *b) {
+    return b != NULL && !a->is_absent && !b->is_absent && !is_printed(a) && !is_printed(b) &&
+           memcmp(&a->value, &b->value, sizeof a->value) != 0;
+}
+
 static size_t count_extra(const struct gcmp_metric_result *result) {
     size_t extra = 0;
     for (size_t i = 0; i < result->b->count; i++) {
@@ -191,6 +197,8 @@ static enum gradcmp_status compare_exact(const struct pair *pair,
         }
         if (!equal(pair, at_a, at_b)) {
             note_mismatch(result, at_a, at_b);
+        } else {
+            result->has_other_bits = result->has_other_bits || have_other_bits(at_a, at_b);
         }
     }
     result->extra_in_b = count_extra(result);

@@ -39,6 +39,7 @@ struct gcmp_metric_result {
     bool is_at_printed_precision; /* compared (or only known) at printed digits */
     int place;                    /* the coarser side's last digit, where so */
     bool is_equal_at_five;        /* equal where both are rounded to five decimals */
+    bool has_other_bits;          /* stored values that are equal: zeros of other signs, NaN */
     size_t conflicts_a, conflicts_b;
     int64_t first_conflict_step;
     bool has_last_wins; /* the first mismatch where the last reading of a step counts */

@@ -349,12 +349,16 @@ static const char *unjudged_names(struct gcmp_arena *arena,
                                      : gcmp_arena_format(arena, "%s and %zu more", text, more);
 }
 
-static bool is_printed_only(const struct gcmp_metric_content *content) {
-    bool is_printed = false;
-    for (size_t i = 0; i < content->judgement.count; i++) {
-        is_printed = is_printed || content->judgement.results[i].is_at_printed_precision;
+/* What "equal" means for these metrics in exact mode. */
+static const char *exactness(const struct gcmp_metric_judgement *judgement) {
+    bool is_printed = false, has_other_bits = false;
+    for (size_t i = 0; i < judgement->count; i++) {
+        is_printed = is_printed || judgement->results[i].is_at_printed_precision;
+        has_other_bits = has_other_bits || judgement->results[i].has_other_bits;
     }
-    return is_printed;
+    return is_printed       ? "at printed precision, more digits are not known"
+           : has_other_bits ? "in value, but some zeros or NaN have other bits"
+                            : "bit for bit";
 }
 
 static void conclude(struct gradcmp_evidence *evidence, const char *verdict, int exit_status,
@@ -380,8 +384,7 @@ static void conclude_match(struct gradcmp_evidence *evidence,
     const char *how = content->rules.max_ratio_count > 0
                           ? "within the ratios and tolerances asked for"
                       : content->rules.is_approximate ? "within the tolerances"
-                      : is_printed_only(content) ? "at printed precision, more digits are not known"
-                                                 : "bit for bit";
+                                                      : exactness(&content->judgement);
     size_t outside = 0;
     for (size_t i = 0; i < content->judgement.count; i++) {
         const struct gcmp_metric_result *result = &content->judgement.results[i];

@@ -120,6 +120,24 @@ static void test_events__scalars_that_cannot_be_held_are_invalid(void **state) {
     }
 }
 
+static void test_events__a_negative_zero_is_equal_and_not_bit_for_bit(void **state) {
+    static const float values[] = {0.0F, -0.0F};
+    static const char *const words[] = {"bit for bit", "zeros or NaN have other bits"};
+    for (int i = 0; i < 2; i++) {
+        struct records a = {0}, b = {0};
+        put_version(&a);
+        put_version(&b);
+        put_simple(&a, 1, "loss", values[0]);
+        put_simple(&b, 1, "loss", values[i]);
+        save(*state, "a", &a);
+        save(*state, "b", &b);
+        json_t *document = compare(*state, "a", "b");
+        assert_string_equal(text_of(document, "verdict"), "match");
+        assert_non_null(strstr(text_of(document, "summary"), words[i]));
+        json_decref(document);
+    }
+}
+
 /* A histogram's tensor, and the empty one of the plug-in for hyperparameters, are no scalars. */
 static void test_events__tensors_of_other_shapes_are_left_out(void **state) {
     static const unsigned char tensors[][24] = {
@@ -277,6 +295,7 @@ int main(void) {
         TEMP_TEST(test_events__both_encodings_give_the_value),
         TEMP_TEST(test_events__scalars_of_all_types_are_read),
         TEMP_TEST(test_events__scalars_that_cannot_be_held_are_invalid),
+        TEMP_TEST(test_events__a_negative_zero_is_equal_and_not_bit_for_bit),
         TEMP_TEST(test_events__tensors_of_other_shapes_are_left_out),
         TEMP_TEST(test_events__one_ulp_is_told_with_both_patterns),
         TEMP_TEST(test_events__no_cut_or_flipped_bit_passes),
