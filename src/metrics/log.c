@@ -138,8 +138,8 @@ struct log {
     const struct gcmp_metric_text *text;
     struct gcmp_metric_source *source;
     struct gradcmp_error *error;
-    size_t line;
-    int64_t *whole; /* keys of lines that are not cut */
+    size_t line, bars; /* of the last iteration line */
+    int64_t *whole;    /* keys of lines that are not cut */
     size_t whole_count, whole_capacity;
     struct oddity *cuts, *odd; /* the latter: of each name the first */
     size_t cut_count, cut_capacity, odd_count, odd_capacity;
@@ -205,6 +205,24 @@ static enum gradcmp_status note_cut(struct log *log, const struct head *head) {
     return GRADCMP_OK;
 }
 
+static size_t count_bars(struct span span) {
+    size_t bars = 0;
+    for (const char *at = span.at; at < span.end; at++) {
+        bars += *at == '|';
+    }
+    return bars;
+}
+
+/* True where a line ends too early: within a field, or as the text's last one with fewer fields
+ * than the line before it. */
+static bool is_cut(struct log *log, struct span line, const struct head *head, bool is_open) {
+    size_t before = log->bars, bars = count_bars(head->fields);
+    if (!head->is_validation) {
+        log->bars = bars;
+    }
+    return line.end[-1] != '|' || (is_open && !head->is_validation && bars < before);
+}
+
 /* Read a line; `is_open` where the text ends without ending the line. */
 static enum gradcmp_status read_line(struct log *log, struct span line, bool is_open) {
     struct head head;
@@ -212,7 +230,7 @@ static enum gradcmp_status read_line(struct log *log, struct span line, bool is_
     if (!find_head(line, &head)) {
         return head.is_cut && is_open ? note_cut(log, &head) : GRADCMP_OK;
     }
-    if (line.end[-1] != '|') {
+    if (is_cut(log, line, &head, is_open)) {
         return note_cut(log, &head);
     }
     if (!gcmp_grow(&log->whole, log->whole_count, &log->whole_capacity, sizeof *log->whole)) {

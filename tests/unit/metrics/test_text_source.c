@@ -109,6 +109,9 @@ static void test_log__a_cut_line_is_damage(void **state) {
             fail_msg("not invalid: %s", cuts[i]);
         }
     }
+    snprintf(text, sizeof text, "%s%s", LINE("1", "1.0"), LINE("2", "1.5"));
+    text[strlen(text) - 1] = '\0'; /* without its newline it is whole */
+    assert_string_equal(verdict_of(*state, text, LINE("1", "1.0") LINE("2", "1.5")), "match");
     text_file(*state, "a", LINE("1", "1.0") LINE("2", "1.5"));
     text_file(*state, "b", LINE("1", "2.0") " [x] iteration 2/ 24 | lm loss: 1.5 | grad no");
     json_t *document = compare(*state, "a", "b"), *metric = metric_of(document, "lm loss");
