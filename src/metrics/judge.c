@@ -150,10 +150,16 @@ static void note_precision(struct gcmp_metric_result *result,
     }
 }
 
+static int64_t bits_of(double value) {
+    int64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
 /* True for equal values that were stored, as a zero and its negative, or NaN of two payloads. */
 static bool have_other_bits(const struct gcmp_metric_point *a, const struct gcmp_metric_point *b) {
     return b != NULL && !a->is_absent && !b->is_absent && !is_printed(a) && !is_printed(b) &&
-           memcmp(&a->value, &b->value, sizeof a->value) != 0;
+           bits_of(a->value) != bits_of(b->value);
 }
 
 static size_t count_extra(const struct gcmp_metric_result *result) {
@@ -529,8 +535,7 @@ static int64_t rank32(double value) {
 }
 
 static int64_t rank64(double value) {
-    int64_t bits;
-    memcpy(&bits, &value, sizeof bits);
+    int64_t bits = bits_of(value);
     return bits < 0 ? INT64_MIN - bits : bits;
 }
 
