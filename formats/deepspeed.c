@@ -1,8 +1,10 @@
 /* The format "deepspeed": the folder of one tag. Stages 0 to 3 of ZeRO, in fp32, fp16 or bf16, with
  * pipeline stages (mp_rank_00, 01, ...) and DeepSpeed's own experts; universal checkpoints. Tensor
- * parallelism is refused: nothing in the files says how parts are put together. */
+ * parallelism is refused outside of universal checkpoints: nothing in the ranks' files says how
+ * parts are put together. */
 #include "formats/deepspeed.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,7 @@ struct opening {
     struct gcmp_ds_model *models; /* one a model-parallel rank */
     size_t model_count;
     bool has_layers; /* a pipeline: weights are in files of layers */
+    bool is_cut;     /* the ranks' weights are parts, by tensor parallelism */
     struct gradcmp_error *error;
 };
 
@@ -88,23 +91,76 @@ static enum gradcmp_status read_models(struct opening *opening) {
     return GRADCMP_OK;
 }
 
-/* Weights that are in files of their own. */
+/* Tensor parallelism cannot be undone from the ranks' files. ds_to_universal undoes it, from what
+ * ZeRO leaves. */
+static enum gradcmp_status fail_cut(const struct opening *opening, const char *what) {
+    size_t first;
+    bool has_zero = gcmp_ds_find(&opening->files, GCMP_DS_OPTIMIZER, 0, &first) > 0;
+    OPENING_FAIL(opening, GRADCMP_ERROR_UNSUPPORTED,
+                 "tensor parallelism (%.300s): how its parts are put together is not in the "
+                 "files; %s",
+                 what,
+                 has_zero ? "convert with ds_to_universal"
+                          : "save with ZeRO stage 1 and convert with ds_to_universal, which takes "
+                            "no optimizer without ZeRO");
+}
+
+/* Weights that are in files of their own. Those of a universal folder are masters besides. */
 static enum gradcmp_status read_weights(struct opening *opening) {
+    bool is_universal = gcmp_ds_is_universal(opening->catalogue->dir);
     for (size_t i = 0; i < opening->files.count; i++) {
         const struct gcmp_ds_file *file = &opening->files.items[i];
-        if (file->kind != GCMP_DS_LAYER && file->kind != GCMP_DS_EXPERT) {
+        if ((file->kind != GCMP_DS_LAYER && file->kind != GCMP_DS_EXPERT) ||
+            (is_universal && opening->is_cut)) {
             continue;
         }
         opening->has_layers = opening->has_layers || file->kind == GCMP_DS_LAYER;
         if (file->mp > 0) {
-            OPENING_FAIL(opening, GRADCMP_ERROR_UNSUPPORTED,
-                         "tensor parallelism (%.200s): how its parts are put together is not in "
-                         "the files; convert with ds_to_universal",
-                         file->name);
+            return fail_cut(opening, file->name);
         }
         GCMP_TRY(gcmp_ds_read_weights(&opening->set, file, opening->error));
     }
     return GRADCMP_OK;
+}
+
+/* True where model-parallel ranks hold parts of the weights: the files say so, or two of them have
+ * weights of one name. */
+static enum gradcmp_status find_cut(struct opening *opening) {
+    struct gcmp_map names = GCMP_MAP_INIT;
+    bool has_memory = true;
+    opening->is_cut = opening->models[0].tp > 1;
+    for (size_t i = 0; i < opening->set.tensor_count && has_memory && !opening->is_cut; i++) {
+        const struct gcmp_pt_tensor *tensor = &opening->set.tensors[i];
+        size_t file = tensor->file;
+        if (tensor->kind == GCMP_PT_WEIGHT) {
+            has_memory = gcmp_map_add(&names, tensor->name, strlen(tensor->name), tensor->file,
+                                      &file) != GCMP_MAP_NO_MEMORY;
+            opening->is_cut = file != tensor->file;
+        }
+    }
+    gcmp_map_free(&names);
+    if (!has_memory) {
+        GCMP_FAIL_MEMORY(opening->error);
+    }
+    return GRADCMP_OK;
+}
+
+/* Parts of weights are none, beside the whole ones of a universal folder. */
+static enum gradcmp_status leave_parts_out(struct opening *opening) {
+    struct gcmp_pt_set *set = &opening->set;
+    size_t kept = 0;
+    for (size_t i = 0; i < set->tensor_count; i++) {
+        if (set->tensors[i].kind == GCMP_PT_STATE) {
+            set->tensors[kept++] = set->tensors[i];
+        }
+    }
+    bool has_parts = kept < set->tensor_count;
+    set->tensor_count = kept;
+    return !has_parts ? GRADCMP_OK
+                      : gcmp_catalogue_note(opening->catalogue, opening->error,
+                                            "the model's files hold parts of the weights (tensor "
+                                            "parallelism) and are not read: weights are taken from "
+                                            "zero/*/fp32.pt, where they are whole");
 }
 
 /* A parameter of two model-parallel ranks is cut by tensor parallelism, or tied between stages of a
@@ -113,18 +169,24 @@ static enum gradcmp_status check_twice(const struct opening *opening, const char
     const struct gcmp_ds_model *model = &opening->models[0];
     bool is_pipeline = (model->pp == opening->model_count && model->tp <= 1) ||
                        (model->pp == 0 && opening->has_layers);
+    char what[300];
     if (is_pipeline && strncmp(name, "tied_modules.", 13) == 0) {
         return GRADCMP_OK;
     }
-    OPENING_FAIL(opening, GRADCMP_ERROR_UNSUPPORTED,
-                 "tensor parallelism (\"%.200s\" is of several mp_ranks): how its parts are put "
-                 "together is not in the files; convert with ds_to_universal",
-                 name);
+    snprintf(what, sizeof what, "\"%.200s\" is of several mp_ranks", name);
+    return fail_cut(opening, what);
 }
 
 static enum gradcmp_status check_disjoint(const struct opening *opening) {
     struct gcmp_map names = GCMP_MAP_INIT;
     enum gradcmp_status status = GRADCMP_OK;
+    if (opening->is_cut) {
+        char what[64] = "weights of one name in the files of several mp_ranks";
+        if (opening->models[0].tp > 1) {
+            snprintf(what, sizeof what, "degree %llu", (unsigned long long)opening->models[0].tp);
+        }
+        return fail_cut(opening, what);
+    }
     for (size_t m = 0; m < opening->model_count; m++) {
         const struct gcmp_ds_model *model = &opening->models[m];
         for (size_t i = 0; i < model->param_count && status == GRADCMP_OK; i++) {
@@ -265,9 +327,11 @@ static void describe_run(const struct opening *opening) {
 static enum gradcmp_status open_all(struct opening *opening) {
     GCMP_TRY(gcmp_ds_list_files(opening->catalogue->dir, &opening->files, opening->error));
     GCMP_TRY(read_models(opening));
+    GCMP_TRY(find_cut(opening));
     GCMP_TRY(read_weights(opening));
     if (gcmp_ds_is_universal(opening->catalogue->dir)) {
         opening->catalogue->layout_name = "universal";
+        GCMP_TRY(opening->is_cut ? leave_parts_out(opening) : GRADCMP_OK);
         GCMP_TRY(gcmp_ds_read_universal(&opening->set, &opening->models[0], opening->error));
     } else {
         GCMP_TRY(check_disjoint(opening));

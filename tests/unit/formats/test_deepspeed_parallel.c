@@ -1,0 +1,94 @@
+/* DeepSpeed: parameters of several model-parallel ranks, as parts or as copies. */
+#include "formats/torch_save_tools.h"
+
+#include "formats/deepspeed.h"
+
+static int setup(void **state) {
+    *state = temp_dir_make();
+    return *state == NULL ? -1 : 0;
+}
+
+static int teardown(void **state) {
+    temp_dir_remove(*state);
+    return 0;
+}
+
+#define DEGREES(tp, pp)                                                                            \
+    PT_TEXT("checkpoint_parallel_dimensions")                                                      \
+    PT_DICT(PT_TEXT("tp_degree") PT_INT(tp) PT_TEXT("pp_degree") PT_INT(pp))
+#define MODULE(weights) PT_TEXT("module") PT_DICT(weights)
+#define SHAPES(shapes)  PT_TEXT("param_shapes") PT_LIST(PT_DICT(shapes))
+#define OPTIMIZER                                                                                  \
+    PT_TEXT("optimizer")                                                                           \
+    PT_OPTIMIZER(PT_INT("0") PT_DICT(PT_TEXT("exp_avg") PT_VECTOR("4")), PT_GROUP(PT_INT("0")))
+/* Stage 1 of ZeRO: the whole group in one rank's file. */
+#define PART(count)                                                                                \
+    PT_DICT(PT_TEXT("optimizer_state_dict") PT_DICT(PT_TEXT("base_optimizer_state") PT_DICT(       \
+        PT_TEXT("state") PT_DICT(PT_INT("0") PT_DICT(PT_TEXT("exp_avg") PT_VECTOR(count))))        \
+                                                        PT_TEXT("partition_count")                 \
+                                                            PT_LIST(PT_INT("1"))))
+
+static void check_refused(const char *temp, const char *message) {
+    check_refused_open(&gcmp_format_deepspeed, temp, GRADCMP_ERROR_UNSUPPORTED, ANY_OFFSET, "",
+                       message);
+}
+
+/* Two ranks with a half of "a" each; `more` stands in both of their files. */
+#define HALVES(more) PT_DICT(MODULE(PT_TEXT("a") PT_VECTOR("4")) more)
+
+static void test_deepspeed__parts_without_zero_are_refused_with_a_way_out(void **state) {
+    static const char *const models[] = {HALVES(OPTIMIZER), HALVES(OPTIMIZER DEGREES("2", "1"))};
+    static const char *const messages[] = {
+        "tensor parallelism (weights of one name in the files of several mp_ranks): how its parts "
+        "are put together is not in the files; save with ZeRO stage 1 and convert with "
+        "ds_to_universal, which takes no optimizer without ZeRO",
+        "tensor parallelism (degree 2): how its parts are put together is not in the files; save "
+        "with ZeRO stage 1*"};
+    for (size_t i = 0; i < 2; i++) {
+        write_pt(*state, "mp_rank_00_model_states.pt", models[i]);
+        write_pt(*state, "mp_rank_01_model_states.pt", models[i]);
+        check_refused(*state, messages[i]);
+    }
+    write_pt(*state, "zero_pp_rank_0_mp_rank_00_optim_states.pt", PART("4"));
+    check_refused(*state, "tensor parallelism (degree 2): how its parts are put together is not in "
+                          "the files; convert with ds_to_universal");
+}
+
+static void write_universal(const char *temp) {
+    temp_folder(temp, "zero");
+    temp_folder(temp, "zero/a");
+    write_pt(temp, "zero/a/exp_avg.pt", PT_DICT(PT_TEXT("param") PT_VECTOR("8")));
+    write_pt(temp, "zero/a/fp32.pt", PT_DICT(PT_TEXT("param") PT_VECTOR("8")));
+}
+
+static void check_whole(const char *temp) {
+    struct opened *opened = open_good(&gcmp_format_deepspeed, temp);
+    assert_int_equal(count_state(opened, "param"), 0);
+    assert_int_equal(find_stored(opened, "a", "exp_avg")->shape[0], 8);
+    assert_int_equal(find_stored(opened, "a", "fp32_param")->shape[0], 8);
+    assert_int_equal(opened->catalogue.note_count, 1);
+    assert_text_contains(opened->catalogue.notes[0],
+                         "weights are taken from zero/*/fp32.pt, where they are whole");
+    close_format(opened);
+}
+
+static void test_deepspeed__a_universal_folder_has_the_whole_of_parts(void **state) {
+    write_universal(*state);
+    write_pt(*state, "mp_rank_00_model_states.pt", HALVES(SHAPES(PT_TEXT("a") "(I4\nt")));
+    write_pt(*state, "mp_rank_01_model_states.pt", HALVES(SHAPES(PT_TEXT("a") "(I4\nt")));
+    check_whole(*state);
+    /* one file is left, which says that it is one of two */
+    write_pt(*state, "mp_rank_00_model_states.pt", HALVES(DEGREES("2", "1")));
+    char *path = temp_path(*state, "mp_rank_01_model_states.pt");
+    assert_int_equal(unlink(path), 0);
+    free(path);
+    check_whole(*state);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEMP_TEST(test_deepspeed__parts_without_zero_are_refused_with_a_way_out),
+        TEMP_TEST(test_deepspeed__a_universal_folder_has_the_whole_of_parts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
