@@ -278,6 +278,7 @@ static enum gradcmp_status read_optimizers(struct opening *opening) {
         bool has =
             gcmp_ds_find(&opening->files, GCMP_DS_OPTIMIZER, opening->models[m].mp, &first) > 0 ||
             opening->models[m].has_optimizer;
+        opening->models[m].stage = opening->model_count > 1 ? (int32_t)m : -1;
         with += has;
         without += !has;
         GCMP_TRY(read_optimizer(opening, &opening->models[m]));

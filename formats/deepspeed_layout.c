@@ -122,7 +122,8 @@ static enum gradcmp_status add_ranges(const struct layout *layout, const struct 
                                       .elem_count = to - from,
                                       .flat = flat,
                                       .flat_from = from - *part_at,
-                                      .dp = (int32_t)team->ranks[*part]->dp};
+                                      .dp = (int32_t)team->ranks[*part]->dp,
+                                      .pp = layout->model->stage};
         GCMP_TRY(gcmp_ds_add_range(layout->wholes, param, flat->word, &range, layout->error));
         from = to;
     }
@@ -374,7 +375,8 @@ static enum gradcmp_status add_part(const struct layout *layout, const struct gc
                                       .elem_count = here,
                                       .flat = flat,
                                       .flat_from = at - run->now_at,
-                                      .dp = (int32_t)run->rank->dp};
+                                      .dp = (int32_t)run->rank->dp,
+                                      .pp = layout->model->stage};
         GCMP_TRY(gcmp_ds_add_range(layout->wholes, param, flat->word, &range, layout->error));
         at += here;
         from += here;

@@ -232,7 +232,7 @@ enum gradcmp_status gcmp_ds_read_model(struct gcmp_pt_set *set, const struct gcm
                                        struct gcmp_ds_model *out, struct gradcmp_error *error) {
     struct gcmp_arena scratch = GCMP_ARENA_INIT;
     struct gcmp_torch_file torch;
-    *out = (struct gcmp_ds_model){.mp = file->mp};
+    *out = (struct gcmp_ds_model){.mp = file->mp, .stage = -1};
     enum gradcmp_status status =
         gcmp_torch_open_any(set->catalogue->dir, file->name, &scratch, &torch, error);
     if (status == GRADCMP_OK) {

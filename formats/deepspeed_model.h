@@ -10,6 +10,7 @@
 /* Parameters of one model-parallel rank by group; of stage 3, by sub-group. */
 struct gcmp_ds_model {
     uint32_t file, mp;
+    int32_t stage;                /* of a pipeline, where there are several; else -1 */
     struct gcmp_ds_param *params; /* of all groups, one behind another */
     size_t param_count;
     size_t *group_ends; /* where each group's parameters end */

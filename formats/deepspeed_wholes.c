@@ -127,7 +127,7 @@ static enum gradcmp_status describe_piece(const struct gcmp_ds_wholes *wholes, u
     dims[ndim] = piece->range.from;
     extent[ndim] = piece->range.elem_count;
     stride[ndim] = 1;
-    *coords = (struct gradcmp_coords){-1, -1, -1, piece->range.dp, -1, -1};
+    *coords = (struct gradcmp_coords){-1, piece->range.pp, -1, piece->range.dp, -1, -1};
     out->start = dims;
     out->extent = extent;
     out->stride = stride;

@@ -10,7 +10,7 @@ struct gcmp_ds_range {
     uint64_t from, elem_count; /* in the parameter */
     const struct gcmp_ds_flat *flat;
     uint64_t flat_from; /* first element in the flat tensor */
-    int32_t dp;
+    int32_t dp, pp;     /* of the rank; pp -1: there is one stage */
 };
 
 /* A parameter as the model's files state it. */

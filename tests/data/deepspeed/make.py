@@ -221,6 +221,40 @@ def pipeline(rank, world, port, out, name, stage, dtype):
     finish(engine, out, name, rows, rank, world)
 
 
+class Words(nn.Module):
+    """What TiedLayerSpec ties: the embedding, and the output by its weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(WORDS, WIDTH)
+
+    @property
+    def weight(self):
+        return self.words.weight
+
+    def forward(self, x):
+        return self.words(x)
+
+
+def tied(rank, world, port, out, name, stage, is_lost):
+    deepspeed = start(rank, world, port)
+    from deepspeed.pipe import LayerSpec, PipelineModule, TiedLayerSpec
+    from deepspeed.runtime.pipe.engine import PipelineEngine
+    from deepspeed.runtime.pipe.schedule import ReduceTiedGrads
+    if is_lost:
+        PipelineEngine._INSTRUCTION_MAP[ReduceTiedGrads] = lambda self: None
+    layers = [TiedLayerSpec("embed", Words), LayerSpec(Block),
+              TiedLayerSpec("embed", Words, forward_fn=lambda m, x: x @ m.weight.t())]
+    model = PipelineModule(layers=layers, num_stages=world, loss_fn=loss_of, seed_layers=True,
+                           base_seed=11, partition_method="uniform")
+    optimizer = adam(model.parameters())
+    engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer,
+                                      config=settings(1, stage, "fp32"))
+    engine.train_batch(data_iter=iter([(words_of(k), words_of(k)) for k in range(4)]))
+    rows = [row(n, moment(engine, optimizer, p)) for n, p in model.named_parameters()]
+    finish(engine, out, name, rows, rank, world)
+
+
 SAMPLES = {
     "stage0": (dense, 2, (0, "fp32", False, {})),
     "stage1_bf16": (dense, 2, (1, "bf16", False, {})),
@@ -232,6 +266,11 @@ SAMPLES = {
     "pipeline": (pipeline, 2, (1, "fp32")),
     "pipeline_stage0": (pipeline, 2, (0, "fp32")),
     "pipeline_bf16": (pipeline, 4, (1, "bf16")),
+    "tied_one": (tied, 1, (1, False)),
+    "tied_two": (tied, 2, (1, False)),
+    "tied_lost": (tied, 2, (1, True)),
+    "tied_one_stage0": (tied, 1, (0, False)),
+    "tied_two_stage0": (tied, 2, (0, False)),
 }
 
 

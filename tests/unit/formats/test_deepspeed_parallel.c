@@ -85,10 +85,30 @@ static void test_deepspeed__a_universal_folder_has_the_whole_of_parts(void **sta
     check_whole(*state);
 }
 
+static void test_deepspeed__stages_copies_tell_their_stage(void **state) {
+    static const char model[] =
+        PT_DICT(SHAPES(PT_TEXT("tied_modules.e.w") "(I4\nt") DEGREES("1", "2"));
+    for (int m = 0; m < 2; m++) {
+        char name[64];
+        snprintf(name, sizeof name, "mp_rank_0%d_model_states.pt", m);
+        write_pt(*state, name, model);
+        snprintf(name, sizeof name, "zero_pp_rank_0_mp_rank_0%d_optim_states.pt", m);
+        write_pt(*state, name, PART("4"));
+    }
+    struct opened *opened = open_good(&gcmp_format_deepspeed, *state);
+    const struct gradcmp_stored *stored = find_stored(opened, "tied_modules.e.w", "exp_avg");
+    assert_int_equal(stored->piece_count, 2);
+    for (int m = 0; m < 2; m++) {
+        assert_int_equal(stored->pieces[m].coords->pp, m);
+    }
+    close_format(opened);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEMP_TEST(test_deepspeed__parts_without_zero_are_refused_with_a_way_out),
         TEMP_TEST(test_deepspeed__a_universal_folder_has_the_whole_of_parts),
+        TEMP_TEST(test_deepspeed__stages_copies_tell_their_stage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,8 @@
+# A weight tied over the stages of a pipeline: each stage has a copy of its gradient.
+. "$TESTS_CLI/lib.sh"
+d=data/deepspeed
+try -q $d/tied_one $d/tied_two
+# Copies whose reduction was left out are a finding in the candidate, and no baseline.
+try $d/tied_one $d/tied_lost | sed -n '/^Failing/,$p'
+try -q $d/tied_lost $d/tied_one
+try check -q $d/tied_lost
