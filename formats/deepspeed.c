@@ -11,6 +11,7 @@
 #include "base/catalogue.h"
 #include "formats/deepspeed_files.h"
 #include "formats/deepspeed_layout.h"
+#include "formats/deepspeed_pipeline.h"
 #include "formats/deepspeed_universal.h"
 #include "formats/torch_save_file.h"
 
@@ -303,6 +304,23 @@ static void join_stages(struct gcmp_pt_set *set) {
     }
 }
 
+/* Without ZeRO each stage that holds a tied weight numbers its copy, and only one place of it is in
+ * a file. */
+static enum gradcmp_status check_numbers(const struct opening *opening) {
+    size_t weights = 0;
+    for (size_t i = 0; i < opening->set.tensor_count; i++) {
+        weights += opening->set.tensors[i].kind == GCMP_PT_WEIGHT;
+    }
+    if (opening->has_layers && opening->model_count > 1 && opening->set.entry_count > weights) {
+        OPENING_FAIL(opening, GRADCMP_ERROR_UNSUPPORTED,
+                     "without ZeRO the %zu stages of this pipeline number %zu parameters, and "
+                     "there are %zu weights: each stage numbers its copy of a tied one, and which "
+                     "that is the files do not tell; save with ZeRO stage 1, which stores names",
+                     opening->model_count, opening->set.entry_count, weights);
+    }
+    return GRADCMP_OK;
+}
+
 /* Beside experts an optimizer without ZeRO is in files of its own. */
 static enum gradcmp_status check_experts(const struct opening *opening) {
     size_t first;
@@ -340,8 +358,12 @@ static enum gradcmp_status open_all(struct opening *opening) {
         GCMP_TRY(read_optimizers(opening));
     }
     join_stages(&opening->set);
+    GCMP_TRY(check_numbers(opening));
+    GCMP_TRY(
+        gcmp_ds_name_tied(&opening->set, opening->models, opening->model_count, opening->error));
     GCMP_TRY(gcmp_pt_join(&opening->set, opening->error));
     GCMP_TRY(gcmp_ds_store_wholes(&opening->wholes, opening->error));
+    GCMP_TRY(gcmp_ds_state_layers(opening->catalogue, opening->error));
     describe_run(opening);
     return GRADCMP_OK;
 }

@@ -33,4 +33,23 @@ static inline bool gcmp_name_is_norm_buffer(const char *name) {
     return false;
 }
 
+/* Names of the parameters of DeepSpeed's PipelineModule (runtime/pipe/module.py): "N.rest" of
+ * module N, and "tied_modules.KEY.rest" of one that stands in several places. */
+enum { GCMP_MODULE_DIGITS = 7 };
+
+/* The rest of the name of a numbered module's parameter; NULL for other names. */
+static inline const char *gcmp_rest_of_module(const char *name) {
+    size_t digits = strspn(name, "0123456789");
+    bool is_module = digits > 0 && digits <= GCMP_MODULE_DIGITS && name[digits] == '.';
+    return is_module && name[digits + 1] != '\0' ? name + digits + 1 : NULL;
+}
+
+/* The rest of the name of a tied module's parameter; NULL for other names. */
+static inline const char *gcmp_rest_of_tied(const char *name) {
+    static const char prefix[] = "tied_modules.";
+    bool is_tied = strncmp(name, prefix, sizeof prefix - 1) == 0;
+    const char *dot = is_tied ? strchr(name + sizeof prefix - 1, '.') : NULL;
+    return dot != NULL && dot[1] != '\0' ? dot + 1 : NULL;
+}
+
 #endif

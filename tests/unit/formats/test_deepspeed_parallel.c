@@ -3,6 +3,8 @@
 
 #include "formats/deepspeed.h"
 
+#define SAMPLES GCMP_TEST_DATA "/deepspeed/"
+
 static int setup(void **state) {
     *state = temp_dir_make();
     return *state == NULL ? -1 : 0;
@@ -104,11 +106,74 @@ static void test_deepspeed__stages_copies_tell_their_stage(void **state) {
     close_format(opened);
 }
 
+static void check_layer(const struct opened *opened, const char *name, uint32_t layer) {
+    static const char *const states[] = {"param", "exp_avg", "fp32_param"};
+    for (size_t i = 0; i < 3; i++) {
+        const struct gradcmp_stored *stored = find_stored(opened, name, states[i]);
+        assert_non_null(stored);
+        assert_int_equal(stored->stated_layer, 1 + layer);
+    }
+}
+
+static void test_deepspeed__modules_of_a_pipeline_are_layers(void **state) {
+    (void)state;
+    struct opened *opened = open_good(&gcmp_format_deepspeed, SAMPLES "pipeline/global_step1");
+    assert_int_equal(opened->catalogue.layers, 2);
+    check_layer(opened, "0.words.weight", 0);
+    check_layer(opened, "1.up.bias", 1);
+    check_layer(opened, "3.words.weight", 3);
+    close_format(opened);
+    opened = open_good(&gcmp_format_deepspeed, SAMPLES "stage2_groups/global_step1");
+    assert_int_equal(opened->catalogue.layers, 0);
+    assert_int_equal(find_stored(opened, "embed.weight", "exp_avg")->stated_layer, 0);
+    close_format(opened);
+}
+
+/* Its weights are in the file of its first place. */
+static void test_deepspeed__a_tied_module_has_its_weights_and_is_layer_0(void **state) {
+    static const char *const samples[] = {SAMPLES "tied_one/global_step1",
+                                          SAMPLES "tied_two/global_step1"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct opened *opened = open_good(&gcmp_format_deepspeed, samples[i]);
+        check_layer(opened, "tied_modules.embed.words.weight", 0);
+        check_layer(opened, "1.norm.bias", 1);
+        assert_null(find_stored(opened, "0.words.weight", "param"));
+        close_format(opened);
+    }
+}
+
+/* Two places, or two tied modules, with one rest of a name: nothing tells which is which. */
+static void test_deepspeed__what_could_be_tied_twice_keeps_its_name(void **state) {
+#define TIED(key) PT_TEXT("tied_modules." key ".w") "(I4\nt"
+    static const char *const shapes[] = {PT_DICT(SHAPES(TIED("e"))),
+                                         PT_DICT(SHAPES(TIED("e") TIED("f")))};
+    write_pt(*state, "layer_00-model_states.pt", PT_DICT(PT_TEXT("w") PT_VECTOR("4")));
+    for (size_t i = 0; i < 2; i++) {
+        write_pt(*state, "mp_rank_00_model_states.pt", shapes[i]);
+        write_pt(*state, "zero_pp_rank_0_mp_rank_00_optim_states.pt",
+                 i == 0 ? PART("4") : PART("8"));
+        struct opened *opened = open_good(&gcmp_format_deepspeed, *state);
+        assert_true((find_stored(opened, "tied_modules.e.w", "param") != NULL) == (i == 0));
+        close_format(opened);
+    }
+    write_pt(*state, "mp_rank_00_model_states.pt", shapes[0]);
+    write_pt(*state, "layer_02-model_states.pt", PT_DICT(PT_TEXT("w") PT_VECTOR("4")));
+    write_pt(*state, "zero_pp_rank_0_mp_rank_00_optim_states.pt", PART("4"));
+    struct opened *opened = open_good(&gcmp_format_deepspeed, *state);
+    assert_non_null(find_stored(opened, "2.w", "param"));
+    assert_null(find_stored(opened, "tied_modules.e.w", "param"));
+    close_format(opened);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEMP_TEST(test_deepspeed__parts_without_zero_are_refused_with_a_way_out),
         TEMP_TEST(test_deepspeed__a_universal_folder_has_the_whole_of_parts),
         TEMP_TEST(test_deepspeed__stages_copies_tell_their_stage),
+        cmocka_unit_test(test_deepspeed__modules_of_a_pipeline_are_layers),
+        cmocka_unit_test(test_deepspeed__a_tied_module_has_its_weights_and_is_layer_0),
+        TEMP_TEST(test_deepspeed__what_could_be_tied_twice_keeps_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

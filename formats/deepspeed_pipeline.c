@@ -1,0 +1,200 @@
+/* Source: deepspeed/runtime/pipe/module.py (_build, save_state_dict, ckpt_layer_path). */
+#include "formats/deepspeed_pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/catalogue.h"
+#include "base/model_names.h"
+#include "base/map.h"
+
+/* More modules than unsharding reads layers have no layers stated. */
+enum { MAX_LAYERS = 65536 };
+
+/* --- tied modules --- */
+
+/* What tied modules and places have under one rest of a name. */
+struct rest {
+    const struct gcmp_ds_param *param; /* of a tied module */
+    size_t weight;                     /* of a place */
+    size_t tied_count, weight_count;
+};
+
+struct tying {
+    struct gcmp_pt_set *set;
+    struct gcmp_map names; /* of all parameters */
+    struct gcmp_map index; /* rest -> rests */
+    struct rest *rests;
+    struct gradcmp_error *error;
+};
+
+static enum gradcmp_status find_rest(struct tying *tying, const char *text, struct rest **rest) {
+    size_t index;
+    if (gcmp_map_add(&tying->index, text, strlen(text), tying->index.count, &index) ==
+        GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(tying->error);
+    }
+    *rest = &tying->rests[index];
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status note_param(struct tying *tying, const struct gcmp_ds_param *param) {
+    const char *text = gcmp_rest_of_tied(param->name);
+    struct rest *rest;
+    enum gcmp_map_result result =
+        gcmp_map_add(&tying->names, param->name, strlen(param->name), 0, NULL);
+    if (result == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(tying->error);
+    }
+    if (text != NULL && result == GCMP_MAP_ADDED) { /* other stages have copies */
+        GCMP_TRY(find_rest(tying, text, &rest));
+        rest->param = param;
+        rest->tied_count++;
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status note_weight(struct tying *tying, size_t index) {
+    const struct gcmp_pt_tensor *tensor = &tying->set->tensors[index];
+    struct rest *rest;
+    size_t ignored;
+    if (tensor->kind != GCMP_PT_WEIGHT ||
+        gcmp_map_find(&tying->names, tensor->name, strlen(tensor->name), &ignored)) {
+        return GRADCMP_OK;
+    }
+    const char *text = gcmp_rest_of_module(tensor->name);
+    if (text != NULL) {
+        GCMP_TRY(find_rest(tying, text, &rest));
+        rest->weight = index;
+        rest->weight_count++;
+    }
+    return GRADCMP_OK;
+}
+
+static bool has_shape(const struct gcmp_pt_tensor *tensor, const struct gcmp_ds_param *param) {
+    return tensor->ndim == param->ndim &&
+           (param->ndim == 0 ||
+            memcmp(tensor->shape, param->shape, param->ndim * sizeof *param->shape) == 0);
+}
+
+static enum gradcmp_status tie(struct tying *tying, const struct gcmp_ds_model *models,
+                               size_t count) {
+    for (size_t m = 0; m < count; m++) {
+        for (size_t i = 0; i < models[m].param_count; i++) {
+            GCMP_TRY(note_param(tying, &models[m].params[i]));
+        }
+    }
+    for (size_t i = 0; i < tying->set->tensor_count; i++) {
+        GCMP_TRY(note_weight(tying, i));
+    }
+    for (size_t i = 0; i < tying->index.count; i++) {
+        const struct rest *rest = &tying->rests[i];
+        struct gcmp_pt_tensor *weight = &tying->set->tensors[rest->weight];
+        if (rest->tied_count == 1 && rest->weight_count == 1 && has_shape(weight, rest->param)) {
+            weight->name = rest->param->name;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_ds_name_tied(struct gcmp_pt_set *set, const struct gcmp_ds_model *models,
+                                      size_t count, struct gradcmp_error *error) {
+    struct tying tying = {
+        .set = set, .names = GCMP_MAP_INIT, .index = GCMP_MAP_INIT, .error = error};
+    size_t most = set->tensor_count + 1;
+    for (size_t m = 0; m < count; m++) {
+        most += models[m].param_count;
+    }
+    tying.rests = calloc(most, sizeof *tying.rests);
+    if (tying.rests == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    enum gradcmp_status status = tie(&tying, models, count);
+    gcmp_map_free(&tying.names);
+    gcmp_map_free(&tying.index);
+    free(tying.rests);
+    return status;
+}
+
+/* --- layers --- */
+
+static bool is_parameter(const struct gradcmp_stored *stored) {
+    return stored->state != NULL && strcmp(stored->state, "step") != 0;
+}
+
+/* Collect the numbers of all modules; false where a name is no PipelineModule's. */
+static bool collect_modules(const struct gradcmp_catalogue *catalogue, uint32_t *modules,
+                            size_t *count, bool *has_tied) {
+    *count = 0;
+    *has_tied = false;
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        if (!is_parameter(stored)) {
+            continue;
+        }
+        if (gcmp_rest_of_module(stored->name) != NULL) {
+            modules[(*count)++] = (uint32_t)strtoul(stored->name, NULL, 10);
+        } else if (gcmp_rest_of_tied(stored->name) != NULL) {
+            *has_tied = true;
+        } else {
+            return false;
+        }
+    }
+    return *count > 0;
+}
+
+static int compare_modules(const void *left, const void *right) {
+    const uint32_t *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+/* Sort the numbers and leave one of each. */
+static size_t sort_modules(uint32_t *modules, size_t count) {
+    size_t kept = 1;
+    qsort(modules, count, sizeof *modules, compare_modules);
+    for (size_t i = 1; i < count; i++) {
+        if (modules[i] != modules[kept - 1]) {
+            modules[kept++] = modules[i];
+        }
+    }
+    return kept;
+}
+
+static void state_layers(struct gradcmp_catalogue *catalogue, const uint32_t *modules, size_t count,
+                         bool has_tied) {
+    size_t places = count + has_tied; /* the embedding and the head are two of them */
+    if (places < 2 || places > MAX_LAYERS) {
+        return;
+    }
+    catalogue->layers = places - 2;
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        struct gradcmp_stored *stored = &catalogue->stored[i];
+        uint32_t number, layer = 0;
+        if (!is_parameter(stored)) {
+            continue;
+        }
+        if (gcmp_rest_of_module(stored->name) != NULL) {
+            number = (uint32_t)strtoul(stored->name, NULL, 10);
+            const uint32_t *found =
+                bsearch(&number, modules, count, sizeof *modules, compare_modules);
+            layer = (uint32_t)(found - modules) + has_tied;
+        }
+        stored->stated_layer = 1 + layer;
+    }
+}
+
+enum gradcmp_status gcmp_ds_state_layers(struct gradcmp_catalogue *catalogue,
+                                         struct gradcmp_error *error) {
+    uint32_t *modules = calloc(catalogue->stored_count + 1, sizeof *modules);
+    size_t count;
+    bool has_tied;
+    if (modules == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    if (collect_modules(catalogue, modules, &count, &has_tied)) {
+        count = sort_modules(modules, count);
+        state_layers(catalogue, modules, count, has_tied);
+    }
+    free(modules);
+    return GRADCMP_OK;
+}
