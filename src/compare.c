@@ -19,6 +19,7 @@
 #include "previous.h"
 #include "ranks.h"
 #include "stand_ins.h"
+#include "tied_names.h"
 #include "waves.h"
 
 enum { MORE_KEPT = 4 };
@@ -462,6 +463,7 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
     gcmp_waves_make_keys(comparison);
     GCMP_TRY(gcmp_stand_in(comparison, error));
     GCMP_TRY(gcmp_name_numbers(comparison, error));
+    GCMP_TRY(gcmp_meet_tied_names(comparison, error));
     GCMP_TRY(gcmp_checkpoint_model(comparison->baseline.checkpoint, report->state,
                                    &comparison->baseline.model, error));
     gcmp_fit_digest(comparison->baseline.model, report->names_sha256);
