@@ -8,6 +8,8 @@
 #include "bounds/figures.h"
 #include "bounds/onset.h"
 
+#define USUAL_CLIP     1.0
+#define CLIPPED_SLACK  1e-3 /* of a norm that nothing but its value shows to be clipped */
 #define CLIP_SLACK     0.01 /* global norms are not summed in the order of the run */
 #define MOST_INHERITED 2.0  /* bounds, by what lies behind the experts in the backward pass */
 #define MOST_MOVED     0.5  /* of an expert's gradient, by a few tokens */
@@ -376,12 +378,45 @@ static double common_residual(const struct gradcmp_pair_report *pair) {
     return gcmp_square_root(&rest) / gcmp_square_root(&norm);
 }
 
-static enum gradcmp_status tell_common(struct gradcmp_pair_report *pair, struct gcmp_arena *arena,
-                                       struct gradcmp_error *error) {
+/* True where a side's gradients have the norm that a clipping leaves; *norm is theirs. */
+static bool looks_clipped(const struct gcmp_clip *clip, double state_norm, double *to,
+                          double *norm) {
+    *to = isnan(clip->norm) ? USUAL_CLIP : clip->norm;
+    *norm = state_norm / clip->portion;
+    return *to > 0.0 && fabs(*norm / *to - 1.0) <= CLIPPED_SLACK;
+}
+
+/* Say that one side alone looks clipped; "" where none or both do. NULL without memory. */
+static const char *describe_clipping(const struct gcmp_cause_scene *scene,
+                                     struct gcmp_arena *arena) {
+    double to[2], norm[2];
+    bool a = looks_clipped(&scene->clips[0], scene->pair->norm_a, &to[0], &norm[0]);
+    bool b = looks_clipped(&scene->clips[1], scene->pair->norm_b, &to[1], &norm[1]);
+    if (a == b) {
+        return "";
+    }
+    return gcmp_arena_format(arena,
+                             "; the %s's gradients have a global norm of %.4g, as after clipping "
+                             "to %g%s",
+                             a ? "baseline" : "candidate", norm[b], to[b],
+                             isnan(scene->clips[b].norm) ? " (its files state no clipping; 1 is "
+                                                           "DeepSpeed's and transformers' default)"
+                                                         : "");
+}
+
+static enum gradcmp_status tell_common(const struct gcmp_cause_scene *scene,
+                                       struct gcmp_arena *arena, struct gradcmp_error *error) {
+    struct gradcmp_pair_report *pair = scene->pair;
     double factor = gcmp_cause_snap(pair->common_factor, pair->bound.eps / 2.0);
-    char *text = gcmp_arena_format(
-        arena, "all gradients are %.6g times the baseline's, global norms %.6g and %.6g (%s)",
-        factor, pair->norm_a, pair->norm_b, gcmp_cause_origin(GCMP_CAUSE_COMMON_SCALE));
+    const char *clipping = describe_clipping(scene, arena);
+    char *text =
+        clipping == NULL
+            ? NULL
+            : gcmp_arena_format(
+                  arena,
+                  "all gradients are %.6g times the baseline's, global norms %.6g and %.6g (%s)%s",
+                  factor, pair->norm_a, pair->norm_b, gcmp_cause_origin(GCMP_CAUSE_COMMON_SCALE),
+                  clipping);
     if (text == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
@@ -466,7 +501,7 @@ enum gradcmp_status gcmp_cause_conclude(const struct gcmp_cause_scene *scene,
     GCMP_TRY(fill_rest(scene, arena, error));
     GCMP_TRY(describe_spread(scene, error));
     if (!isnan(pair->common_factor) && !is_clipped(scene)) {
-        return tell_common(pair, arena, error);
+        return tell_common(scene, arena, error);
     }
     const struct gradcmp_parameter_report *chosen = choose(pair);
     if (scene->allow_routing && is_all_routing(pair)) {

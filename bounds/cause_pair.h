@@ -18,6 +18,12 @@ struct gcmp_cause_facts {
     enum gradcmp_class sort;
 };
 
+/* How a side clips its gradients. */
+struct gcmp_clip {
+    double norm;    /* global norm that it says it clips to; 0: it does not clip; NaN: not stated */
+    double portion; /* of a gradient's norm in the compared state's; NaN: not known */
+};
+
 /* What is known of the pair. */
 struct gcmp_cause_scene {
     struct gradcmp_pair_report *pair;
@@ -26,7 +32,8 @@ struct gcmp_cause_scene {
     struct gcmp_global_facts global;
     const char *start_text; /* what was found of different starts; NULL: nothing */
     bool allow_routing;
-    double clip; /* global norm that both sides clip to; 0: none, or not the same */
+    double clip;               /* global norm that both sides clip to; 0: none, or not the same */
+    struct gcmp_clip clips[2]; /* of the baseline, of the candidate */
 };
 
 /* Give every failing parameter that has no cause yet one of missing_reduction, routing, upstream or
@@ -39,7 +46,9 @@ struct gcmp_cause_scene {
  *                       is blamed: there is no onset and no jump
  *   common_scale        the pair's common factor is claimed; not where something else fails and
  *                       both global norms are what both sides clip to: then the factor follows
- *                       from what fails
+ *                       from what fails. Its text points at a clipping of one side alone, where
+ *                       that side's gradients have the global norm that it says, or 1, a usual
+ *                       default, where it says nothing
  *   missing_reduction   only replicated parameters fail; see below
  *   routing             see below
  *   the cause of a failing parameter in the onset layer, in the order of enum gcmp_cause_kind

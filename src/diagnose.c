@@ -93,6 +93,22 @@ static double common_clip(const struct gradcmp_catalogue *a, const struct gradcm
     return clip_a > 0.0 && clip_a <= clip_b && clip_b <= clip_a ? clip_a : 0.0;
 }
 
+/* How a side clips, and which part of a gradient the compared state holds. `previous`: the step
+ * before was taken off; `factor`: what was divided out of the state's figures. */
+static struct gcmp_clip clip_of(const struct gradcmp_report *report,
+                                const struct gradcmp_catalogue *catalogue, const char *previous,
+                                double factor) {
+    struct gcmp_clip clip = {.norm = setting_of(catalogue, "clip_grad"), .portion = NAN};
+    double beta = setting_of(catalogue, "adam_beta1");
+    if (strcmp(report->state, "main_grad") == 0 || previous != NULL) {
+        clip.portion = 1.0 / factor;
+    } else if (strcmp(report->state, "exp_avg") == 0 &&
+               (catalogue->iteration == 1 || beta <= 0.0)) {
+        clip.portion = (1.0 - beta) / factor;
+    }
+    return clip;
+}
+
 /* Microbatches of a data-parallel rank in one step; 0: not known. */
 static uint64_t microbatches_of(const struct gradcmp_catalogue *catalogue) {
     double global = setting_of(catalogue, "global_batch_size");
@@ -288,6 +304,7 @@ static uint32_t larger(uint32_t a, uint32_t b) {
 
 static enum gradcmp_status diagnose_pair(struct gcmp_comparison *comparison, size_t index,
                                          struct gradcmp_error *error) {
+    const struct gradcmp_report *report = comparison->report;
     struct gradcmp_pair_report *pair = &comparison->report->pairs[index];
     struct diagnosis work = {.comparison = comparison, .pair = index};
     work.common = isnan(pair->common_factor) ? 1.0 : pair->common_factor;
@@ -312,7 +329,10 @@ static enum gradcmp_status diagnose_pair(struct gcmp_comparison *comparison, siz
             .global = work.global,
             .start_text = work.start_text,
             .allow_routing = comparison->options->allow_routing != 0,
-            .clip = common_clip(comparison->report->baseline, pair->catalogue)};
+            .clip = common_clip(report->baseline, pair->catalogue),
+            .clips = {
+                clip_of(report, report->baseline, report->options.previous_a, 1.0),
+                clip_of(report, pair->catalogue, report->options.previous_b, pair->state_factor)}};
         status = gcmp_cause_conclude(&scene, comparison->report->arena, error);
     }
 out:

@@ -344,8 +344,48 @@ static void test_pair__common_factor_comes_first(void **state) {
     maker_end(&maker);
 }
 
+/* A side's norm, what it says of clipping, and the portion of it that the state holds. */
+static const char *text_of_clips(struct gcmp_clip a, double norm_a, struct gcmp_clip b,
+                                 double norm_b) {
+    struct gradcmp_error error = {0};
+    maker.pair.norm_a = norm_a;
+    maker.pair.norm_b = norm_b;
+    struct gcmp_cause_scene scene = {
+        .pair = &maker.pair, .facts = facts, .tp = 2, .dp = 1, .clips = {a, b}};
+    assert_int_equal(gcmp_cause_conclude(&scene, &maker.arena, &error), GRADCMP_OK);
+    assert_string_equal(maker.pair.cause.kind, "common_scale");
+    return maker.pair.cause.text;
+}
+
+static void test_pair__a_common_factor_that_clipping_leaves_is_pointed_at(void **state) {
+    const struct gcmp_clip silent = {NAN, 1.0}, tenth = {NAN, 0.1}, half = {0.5, 1.0},
+                           off = {0.0, 1.0}, unknown = {NAN, NAN};
+    (void)state;
+    start();
+    for (size_t i = 0; i < maker.pair.parameter_count; i++) {
+        maker_scale(&maker.parameters[i], 2.0);
+    }
+    conclude(2, 1);
+    assert_non_null(strstr(
+        text_of_clips(silent, 4.9, silent, 0.9995),
+        "; the candidate's gradients have a global norm of 0.9995, as after "
+        "clipping to 1 (its files state no clipping; 1 is DeepSpeed's and transformers' default)"));
+    assert_non_null(strstr(text_of_clips(silent, 4.9, tenth, 0.1), "norm of 1, as after"));
+    const char *text = text_of_clips(half, 0.5, silent, 2.0);
+    assert_non_null(strstr(text, "; the baseline's gradients have a global norm of 0.5, as after "
+                                 "clipping to 0.5"));
+    assert_null(strstr(text, "DeepSpeed"));
+    assert_null(strstr(text_of_clips(silent, 4.9, silent, 0.9985), "clipping to"));
+    assert_null(strstr(text_of_clips(silent, 4.9, off, 1.0), "clipping to"));
+    assert_null(strstr(text_of_clips(silent, 4.9, unknown, 1.0), "clipping to"));
+    assert_null(strstr(text_of_clips(silent, 4.9, half, 1.0), "clipping to"));
+    assert_null(strstr(text_of_clips(half, 0.5, silent, 1.0), "clipping to"));
+    maker_end(&maker);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pair__a_common_factor_that_clipping_leaves_is_pointed_at),
         cmocka_unit_test(test_pair__without_failures_has_none),
         cmocka_unit_test(test_pair__one_factor_is_told_once),
         cmocka_unit_test(test_pair__another_factor_is_not_counted),
