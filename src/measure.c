@@ -1,6 +1,6 @@
-/* Turns pairs into engine jobs and the tallies into figures: values, copies, padding rows, and a
- * second reading, scaled by a power of two, of float64 parameters whose squares leave the range of
- * binary64. */
+/* Turns pairs into engine jobs and the tallies into figures: values, copies, padding rows, what one
+ * side alone has, and a second reading, scaled by a power of two, of float64 parameters whose
+ * squares leave the range of binary64. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 #include "comparison.h"
 #include "device.h"
 
-enum job_kind { JOB_VALUES, JOB_COPIES, JOB_PADDING };
+enum job_kind { JOB_VALUES, JOB_COPIES, JOB_PADDING, JOB_ALONE };
 
 /* What a job was made for. */
 struct job_origin {
     enum job_kind kind;
-    uint32_t owner;                            /* side that copies or padding belong to */
+    uint32_t owner; /* side that copies, padding or the parameter belong to */
     const struct gradcmp_parameter *parameter; /* of that side */
     size_t first_result;                       /* of its tallies; JOB_VALUES has one a candidate */
     size_t only_pair; /* 1 + the pair that alone is concerned; 0: all that the owner is in */
@@ -225,6 +225,41 @@ static void plan_padding(struct plan *plan, struct gcmp_side side, uint64_t comp
     }
 }
 
+/* True for states that are zero where no gradient came. */
+static bool is_of_gradient(const char *state) {
+    return strcmp(state, "param") != 0 && strcmp(state, "fp32_param") != 0;
+}
+
+/* Parameters that one side alone has, where there is no more of them than of what is compared. */
+static void plan_alone(const struct gcmp_comparison *comparison, struct plan *plan, size_t p) {
+    const struct gradcmp_pair_report *pair = &comparison->report->pairs[p];
+    const struct gcmp_paired *sides = comparison->pairings[p].sides;
+    uint64_t alone = 0, compared = 0; /* below 2^64: elements lie in files */
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter *either = sides[i].a != NULL ? sides[i].a : sides[i].b;
+        bool is_alone = sides[i].a == NULL || sides[i].b == NULL;
+        *(is_alone ? &alone : &compared) += either->elem_count;
+    }
+    if (alone > compared || !is_of_gradient(comparison->report->state)) {
+        return;
+    }
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter *either = sides[i].a != NULL ? sides[i].a : sides[i].b;
+        bool is_alone = sides[i].a == NULL || sides[i].b == NULL;
+        if (is_alone && either->elem_count > 0 &&
+            gcmp_dtype_is_float((enum gradcmp_dtype)either->dtype)) {
+            struct gcmp_side side = sides[i].a != NULL ? baseline_side(comparison, either)
+                                                       : candidate_side(comparison, p, either);
+            add_job(plan, side, either->elem_count,
+                    (struct job_origin){.kind = JOB_ALONE,
+                                        .owner = side.owner,
+                                        .parameter = either,
+                                        .only_pair = p + 1});
+            plan->result_count++;
+        }
+    }
+}
+
 /* What of the baseline's parameter `name` is compared at most, over all pairs; UINT64_MAX: nothing.
  */
 static uint64_t most_compared(const struct gcmp_comparison *comparison, const char *name,
@@ -259,7 +294,11 @@ static enum gradcmp_status plan_extras(const struct gcmp_comparison *comparison,
     free(cursors);
     for (size_t p = 0; p < report->pair_count; p++) {
         const struct gradcmp_pair_report *pair = &report->pairs[p];
+        if (!gcmp_pair_is_open(pair)) {
+            continue;
+        }
         plan_tied(comparison, plan, p);
+        plan_alone(comparison, plan, p);
         for (size_t i = 0; i < pair->parameter_count; i++) {
             if (is_measured(&pair->parameters[i])) {
                 struct gcmp_side b =
@@ -482,6 +521,42 @@ static enum gradcmp_status take_extras(struct gcmp_comparison *comparison, const
     return GRADCMP_OK;
 }
 
+/* Say which of the parameters that one side of a pair alone has are zero. */
+static enum gradcmp_status note_alone(struct gcmp_comparison *comparison, const struct plan *plan,
+                                      size_t p, bool of_a, struct gradcmp_error *error) {
+    struct gradcmp_pair_report *pair = &comparison->report->pairs[p];
+    const char *first = NULL;
+    size_t all = 0, zero = 0;
+    for (size_t j = 0; j < plan->job_count; j++) {
+        const struct job_origin *origin = &plan->origins[j];
+        const struct gcmp_job *job = &plan->jobs[j];
+        if (origin->kind == JOB_ALONE && origin->only_pair == p + 1 &&
+            (origin->owner == 0) == of_a) {
+            all++;
+            if (job->tallies[0].zeros_a == job->elems) {
+                first = zero++ == 0 ? origin->parameter->name : first;
+            }
+        }
+    }
+    if (zero == 0 || !gcmp_pair_is_open(pair)) {
+        return GRADCMP_OK;
+    }
+    return gcmp_pair_note(comparison, pair, error,
+                          "%zu of %zu parameters that only the %s has are nothing but zeros, such "
+                          "as %.200s: of a parameter that no gradient reaches, some libraries keep "
+                          "zeros and others no state (--exclude leaves it out)",
+                          zero, all, of_a ? "baseline" : "candidate", first);
+}
+
+static enum gradcmp_status take_alone(struct gcmp_comparison *comparison, const struct plan *plan,
+                                      struct gradcmp_error *error) {
+    for (size_t p = 0; p < comparison->report->pair_count; p++) {
+        GCMP_TRY(note_alone(comparison, plan, p, true, error));
+        GCMP_TRY(note_alone(comparison, plan, p, false, error));
+    }
+    return GRADCMP_OK;
+}
+
 /* True where squares of float64 values left the range of binary64 although the values did not. */
 static bool needs_scaling(const struct gradcmp_parameter_report *report) {
     const struct gradcmp_tally *t = &report->tally;
@@ -586,6 +661,7 @@ enum gradcmp_status gcmp_measure(struct gcmp_comparison *comparison, struct grad
     GCMP_TRY_OUT(run_plan(comparison, &plan, error));
     take_values(comparison, &plan);
     GCMP_TRY_OUT(take_extras(comparison, &plan, error));
+    GCMP_TRY_OUT(take_alone(comparison, &plan, error));
     status = measure_scaled(comparison, error);
 out:
     plan_free(&plan);
