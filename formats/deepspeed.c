@@ -333,6 +333,32 @@ static enum gradcmp_status check_experts(const struct opening *opening) {
     return GRADCMP_OK;
 }
 
+/* param_shapes are in the order of the groups of the optimizer, unless these were shuffled. */
+static enum gradcmp_status list_parameters(const struct opening *opening) {
+    const struct gcmp_ds_model *model = &opening->models[0];
+    struct gradcmp_catalogue *catalogue = opening->catalogue;
+    if (opening->model_count > 1 || model->is_round_robin || model->param_count == 0) {
+        return GRADCMP_OK;
+    }
+    struct gradcmp_listed *listed =
+        gcmp_arena_alloc(catalogue->arena, model->param_count, sizeof *listed);
+    if (listed == NULL) {
+        GCMP_FAIL_MEMORY(opening->error);
+    }
+    for (size_t i = 0, group = 0; i < model->param_count; i++) {
+        while (group < model->group_count && i >= model->group_ends[group]) {
+            group++;
+        }
+        listed[i] = (struct gradcmp_listed){model->params[i].name, (uint32_t)group};
+    }
+    size_t first;
+    (void)gcmp_ds_find(&opening->files, GCMP_DS_MODEL, 0, &first);       /* it was read */
+    catalogue->is_list_cut = opening->files.items[first].is_partitioned; /* into sub-groups */
+    catalogue->listed = listed;
+    catalogue->listed_count = model->param_count;
+    return GRADCMP_OK;
+}
+
 static void describe_run(const struct opening *opening) {
     struct gradcmp_parallel *parallel = &opening->catalogue->parallel;
     const struct gcmp_ds_model *model = &opening->models[0];
@@ -365,7 +391,7 @@ static enum gradcmp_status open_all(struct opening *opening) {
     GCMP_TRY(gcmp_ds_store_wholes(&opening->wholes, opening->error));
     GCMP_TRY(gcmp_ds_state_layers(opening->catalogue, opening->error));
     describe_run(opening);
-    return GRADCMP_OK;
+    return list_parameters(opening);
 }
 
 static enum gradcmp_status open_catalogue(struct gradcmp_catalogue *catalogue,

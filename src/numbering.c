@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/map.h"
 #include "base/model_names.h"
 #include "formats/optimizer_ids.h"
 #include "number_names.h"
@@ -74,10 +75,88 @@ static void write_names(const struct naming *naming) {
     naming->numbered->number_groups = NULL;
 }
 
-/* Try the weights of the named side, then its own states; a format that keeps these in the order in
- * which they were made, which is not the weights', is not ordered where it has no weights. */
+/* Whether a number may be a parameter of the list, and which weight that is: SIZE_MAX for a number
+ * without a state. */
+static bool fits_listed(const struct naming *naming, const struct gcmp_map *names,
+                        struct gcmp_ids_entry *entry, const char *name) {
+    size_t index;
+    entry->weight = SIZE_MAX;
+    if (entry->shape == NULL) {
+        return true;
+    }
+    if (!gcmp_map_find(names, name, strlen(name), &index)) {
+        return false;
+    }
+    const struct gcmp_ids_weight *weight = &naming->weights[index];
+    entry->weight = index;
+    return weight->ndim == entry->ndim &&
+           (entry->ndim == 0 ||
+            memcmp(weight->shape, entry->shape, entry->ndim * sizeof *entry->shape) == 0);
+}
+
+/* Number by number along the list, where it has as many parameters as there are numbers, or as
+ * numbers with a state. Groups begin where those of the list do. */
+static bool follows_list(const struct naming *naming, const struct gcmp_map *names) {
+    const struct gradcmp_listed *listed = naming->named->listed;
+    size_t count = naming->named->listed_count, at = 0, stateful = 0;
+    struct gcmp_ids_entry *entries = naming->ids.entries;
+    const struct gcmp_ids_entry *last = NULL;
+    for (size_t i = 0; i < naming->ids.entry_count; i++) {
+        stateful += entries[i].shape != NULL;
+    }
+    bool takes_all = count == naming->ids.entry_count;
+    if (stateful == 0 || (!takes_all && count != stateful)) {
+        return false;
+    }
+    for (size_t i = 0; i < naming->ids.entry_count; i++) {
+        entries[i].weight = SIZE_MAX;
+        if (!takes_all && entries[i].shape == NULL) {
+            continue;
+        }
+        bool is_cut = last != NULL && last->group != entries[i].group;
+        bool is_list_cut = last != NULL && listed[at].group != listed[at - 1].group;
+        if ((is_cut && !is_list_cut) || (is_list_cut && !is_cut && !naming->named->is_list_cut) ||
+            !fits_listed(naming, names, &entries[i], listed[at].name)) {
+            return false;
+        }
+        last = &entries[i];
+        at++;
+    }
+    return true;
+}
+
+/* Name the numbers by the list of the other side's optimizer; *done is false where it does not
+ * fit. */
+static enum gradcmp_status try_list(struct naming *naming, const char *state, bool *done) {
+    struct gcmp_map names = GCMP_MAP_INIT;
+    enum gcmp_map_result result = GCMP_MAP_ADDED;
+    *done = false;
+    if (naming->named->listed == NULL) {
+        return GRADCMP_OK;
+    }
+    take_weights(naming, state);
+    for (size_t i = 0; i < naming->ids.weight_count && result != GCMP_MAP_NO_MEMORY; i++) {
+        const char *name = naming->weights[i].name;
+        result = gcmp_map_add(&names, name, strlen(name), i, NULL);
+    }
+    *done = result != GCMP_MAP_NO_MEMORY && follows_list(naming, &names);
+    gcmp_map_free(&names);
+    if (result == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(naming->error);
+    }
+    return GRADCMP_OK;
+}
+
+/* Try the list of the named side's optimizer, the weights of the named side, then its own states; a
+ * format that keeps these in the order in which they were made, which is not the weights', is not
+ * ordered where it has no weights. */
 static enum gradcmp_status solve(struct naming *naming, const char *state) {
     take_numbers(naming->numbered, state, naming->ids.entries);
+    GCMP_TRY(try_list(naming, state, &naming->numbered->is_named_by_list));
+    if (naming->numbered->is_named_by_list) {
+        write_names(naming);
+        return GRADCMP_OK;
+    }
     take_weights(naming, "param");
     if (naming->ids.weight_count == 0) {
         take_weights(naming, state);
@@ -326,11 +405,14 @@ enum gradcmp_status gcmp_name_numbers(struct gcmp_comparison *comparison,
             gcmp_error_add_path(&pair_error, pair->path);
             gcmp_pair_fail(pair, &pair_error);
         } else if (candidate_had != baseline_had) {
+            const struct gradcmp_catalogue *numbered =
+                candidate_had ? candidate : catalogue_of(&comparison->baseline);
             GCMP_TRY(gcmp_pair_note(comparison, pair, error,
                                     "the %s numbers its parameters and names none: the names are "
-                                    "the %s's, in the order of its weights, whose shapes all fit",
+                                    "the %s's, in the order of its %s, whose shapes all fit",
                                     candidate_had ? "candidate" : "baseline",
-                                    candidate_had ? "baseline" : "candidate"));
+                                    candidate_had ? "baseline" : "candidate",
+                                    numbered->is_named_by_list ? "optimizer's groups" : "weights"));
         }
     }
     return name_pairs(comparison, error);

@@ -111,6 +111,12 @@ struct gradcmp_setting {
     const char *text;
 };
 
+/* A parameter of an optimizer's group. */
+struct gradcmp_listed {
+    const char *name;
+    uint32_t group;
+};
+
 /* Degrees of parallelism; 0 where not known. */
 struct gradcmp_parallel {
     uint32_t tp, pp, vp, dp, cp, ep, etp, world;
@@ -144,7 +150,13 @@ struct gradcmp_catalogue {
     size_t number_count;
     const char *number_optimizers;   /* names of several that number, in their order; or NULL */
     const char *const *number_names; /* names that the reports give to numbers; NULL: none */
-    bool is_ordered; /* stored tensors stand in the order of the model's state dict */
+    /* Where the files list the parameters in the order of the optimizer's groups: that list; else
+     * NULL. */
+    const struct gradcmp_listed *listed;
+    size_t listed_count;
+    bool is_list_cut;      /* groups of the list may be parts of one, that follow each other */
+    bool is_named_by_list; /* its numbers were named by the list of another side */
+    bool is_ordered;       /* stored tensors stand in the order of the model's state dict */
     enum gradcmp_dtype
         compute;  /* type of the run's arithmetic, from its arguments; NONE: not known */
     bool is_dump; /* gradients that a run wrote beside its checkpoints */

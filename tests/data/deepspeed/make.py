@@ -97,6 +97,12 @@ def two_groups(model):
             dict(params=[p for p in model.parameters() if p.dim() <= 1])]
 
 
+def layer_groups(model):
+    """Groups that share shapes: the first layer by itself, behind all others."""
+    return [dict(params=[p for n, p in model.named_parameters() if "layers.0." not in n]),
+            dict(params=[p for n, p in model.named_parameters() if "layers.0." in n])]
+
+
 def settings(world, stage, dtype, **options):
     config = {"train_batch_size": BATCH * world, "train_micro_batch_size_per_gpu": BATCH,
               "zero_optimization": {"stage": stage, "stage3_param_persistence_threshold": 4,
@@ -166,7 +172,7 @@ def dense(rank, world, port, out, name, stage, dtype, grouped, options):
     deepspeed = start(rank, world, port)
     model = Net()
     named = list(model.named_parameters())
-    optimizer = adam(two_groups(model) if grouped else model.parameters())
+    optimizer = adam(grouped(model) if grouped else model.parameters())
     engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer,
                                       config=settings(world, stage, dtype, **options))
     words = words_of(rank)
@@ -178,6 +184,18 @@ def dense(rank, world, port, out, name, stage, dtype, grouped, options):
     else:
         rows = [row(n, moment(engine, optimizer, p)) for n, p in named]
     finish(engine, out, name, rows, rank, world)
+
+
+def plain(out, name, world):
+    """What torch's own optimizer keeps of the same step: numbers, and no names."""
+    torch.manual_seed(3)
+    model = Net()
+    optimizer = adam(layer_groups(model))
+    for rank in range(world):
+        words = words_of(rank)
+        (loss_of(model(words), words) / world).backward()
+    optimizer.step()
+    torch.save({"optimizer": optimizer.state_dict()}, "%s/%s.pt" % (out, name))
 
 
 def experts(rank, world, port, out, name, stage, ep_size):
@@ -256,11 +274,12 @@ def tied(rank, world, port, out, name, stage, is_lost):
 
 
 SAMPLES = {
-    "stage0": (dense, 2, (0, "fp32", False, {})),
-    "stage1_bf16": (dense, 2, (1, "bf16", False, {})),
-    "stage1_elastic": (dense, 2, (1, "fp32", False, {"elastic_checkpoint": True})),
-    "stage2_groups": (dense, 3, (2, "fp32", True, {"round_robin_gradients": True})),
-    "stage3": (dense, 2, (3, "fp32", False, {"sub_group_size": 60})),
+    "stage0": (dense, 2, (0, "fp32", None, {})),
+    "stage1_bf16": (dense, 2, (1, "bf16", None, {})),
+    "stage1_elastic": (dense, 2, (1, "fp32", None, {"elastic_checkpoint": True})),
+    "stage2_groups": (dense, 3, (2, "fp32", two_groups, {"round_robin_gradients": True})),
+    "stage1_groups": (dense, 2, (1, "fp32", layer_groups, {})),
+    "stage3": (dense, 2, (3, "fp32", None, {"sub_group_size": 60})),
     "experts": (experts, 2, (1, 2)),
     "experts_shared": (experts, 4, (2, 2)),
     "pipeline": (pipeline, 2, (1, "fp32")),
@@ -292,6 +311,8 @@ def main():
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         torch.multiprocessing.spawn(run, (world, port, out, name, *arguments), nprocs=world)
+        if name == "stage1_groups":
+            plain(out, name, world)
         if name in ("stage1_bf16", "stage3"):
             universal(out, name)
 
