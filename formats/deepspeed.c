@@ -304,23 +304,6 @@ static void join_stages(struct gcmp_pt_set *set) {
     }
 }
 
-/* Without ZeRO each stage that holds a tied weight numbers its copy, and only one place of it is in
- * a file. */
-static enum gradcmp_status check_numbers(const struct opening *opening) {
-    size_t weights = 0;
-    for (size_t i = 0; i < opening->set.tensor_count; i++) {
-        weights += opening->set.tensors[i].kind == GCMP_PT_WEIGHT;
-    }
-    if (opening->has_layers && opening->model_count > 1 && opening->set.entry_count > weights) {
-        OPENING_FAIL(opening, GRADCMP_ERROR_UNSUPPORTED,
-                     "without ZeRO the %zu stages of this pipeline number %zu parameters, and "
-                     "there are %zu weights: each stage numbers its copy of a tied one, and which "
-                     "that is the files do not tell; save with ZeRO stage 1, which stores names",
-                     opening->model_count, opening->set.entry_count, weights);
-    }
-    return GRADCMP_OK;
-}
-
 /* Beside experts an optimizer without ZeRO is in files of its own. */
 static enum gradcmp_status check_experts(const struct opening *opening) {
     size_t first;
@@ -384,7 +367,9 @@ static enum gradcmp_status open_all(struct opening *opening) {
         GCMP_TRY(read_optimizers(opening));
     }
     join_stages(&opening->set);
-    GCMP_TRY(check_numbers(opening));
+    if (opening->has_layers && opening->model_count > 1) {
+        GCMP_TRY(gcmp_ds_name_copies(&opening->set, opening->error));
+    }
     GCMP_TRY(
         gcmp_ds_name_tied(&opening->set, opening->models, opening->model_count, opening->error));
     GCMP_TRY(gcmp_pt_join(&opening->set, opening->error));

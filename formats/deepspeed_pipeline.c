@@ -8,8 +8,8 @@
 #include "base/model_names.h"
 #include "base/map.h"
 
-/* More modules than unsharding reads layers have no layers stated. */
-enum { MAX_LAYERS = 65536 };
+/* More modules than unsharding reads layers have no layers stated; of more copies none is named. */
+enum { MAX_LAYERS = 65536, MAX_COPIES = 64 };
 
 /* --- tied modules --- */
 
@@ -113,6 +113,139 @@ enum gradcmp_status gcmp_ds_name_tied(struct gcmp_pt_set *set, const struct gcmp
     gcmp_map_free(&tying.names);
     gcmp_map_free(&tying.index);
     free(tying.rests);
+    return status;
+}
+
+/* --- copies without names --- */
+
+/* The numbers of all stages, and the weights that they count. */
+struct copies {
+    struct gcmp_pt_set *set;
+    const struct gcmp_pt_tensor **weights; /* in the order of the modules */
+    const struct gcmp_pt_tensor **states;  /* one of each number that shows its shape, or NULL */
+    size_t *meanings;                      /* of each number, among the weights */
+    size_t weight_count;
+    size_t first_end, last_at; /* where the first stage's numbers end, the last one's begin */
+    size_t copy_count;
+};
+
+static void collect_copies(struct copies *copies) {
+    struct gcmp_pt_set *set = copies->set;
+    for (size_t i = 0; i < set->tensor_count; i++) {
+        const struct gcmp_pt_tensor *tensor = &set->tensors[i];
+        if (tensor->kind == GCMP_PT_WEIGHT && gcmp_pt_is_float(tensor)) {
+            copies->weights[copies->weight_count++] = tensor;
+        } else if (gcmp_pt_is_numbered(tensor) && gcmp_pt_is_shaped(tensor->state)) {
+            copies->states[tensor->entry] = tensor;
+        }
+    }
+    while (copies->first_end < set->entry_count &&
+           set->entries[copies->first_end].optimizer == set->entries[0].optimizer) {
+        copies->first_end++;
+    }
+    copies->last_at = set->entry_count;
+    while (copies->last_at > 0 && set->entries[copies->last_at - 1].optimizer ==
+                                      set->entries[set->entry_count - 1].optimizer) {
+        copies->last_at--;
+    }
+    copies->copy_count =
+        set->entry_count > copies->weight_count ? set->entry_count - copies->weight_count : 0;
+}
+
+/* The one weight of the first stage that has a copy's shape; SIZE_MAX: none, or several. */
+static size_t find_original(const struct copies *copies, const struct gcmp_pt_tensor *copy) {
+    size_t found = SIZE_MAX;
+    for (size_t i = 0; i < copies->first_end; i++) {
+        if (gcmp_pt_same_shape(copies->weights[i], copy)) {
+            if (found != SIZE_MAX) {
+                return SIZE_MAX;
+            }
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* True for a weight that one of the first `count` copies means. */
+static bool is_copied(const struct copies *copies, size_t count, size_t weight) {
+    for (size_t i = 0; i < count; i++) {
+        if (copies->meanings[copies->last_at + i] == weight) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Find what every number means; false where shapes or groups do not fit. */
+static bool solve_copies(const struct copies *copies) {
+    const struct gcmp_pt_set *set = copies->set;
+    size_t next = 0;
+    if (copies->copy_count > MAX_COPIES || copies->first_end > copies->weight_count ||
+        copies->last_at < copies->first_end ||
+        set->entry_count - copies->last_at < copies->copy_count) {
+        return false;
+    }
+    for (size_t i = 0; i < set->entry_count; i++) {
+        bool is_copy = i >= copies->last_at && i - copies->last_at < copies->copy_count;
+        const struct gcmp_pt_tensor *state = copies->states[i];
+        if (state == NULL || set->entries[i].group != 0 || set->entries[i].name != NULL) {
+            return false;
+        }
+        size_t meaning = is_copy ? find_original(copies, state) : next;
+        if (meaning >= copies->weight_count ||
+            (is_copy && is_copied(copies, i - copies->last_at, meaning)) ||
+            !gcmp_pt_same_shape(copies->weights[meaning], state)) {
+            return false;
+        }
+        copies->meanings[i] = meaning;
+        next += !is_copy;
+    }
+    return next == copies->weight_count;
+}
+
+static void name_copies(struct copies *copies) {
+    struct gcmp_pt_set *set = copies->set;
+    for (size_t i = 0; i < set->entry_count; i++) {
+        set->entries[i].name = copies->weights[copies->meanings[i]]->name;
+    }
+    for (size_t i = 0; i < set->tensor_count; i++) {
+        struct gcmp_pt_tensor *tensor = &set->tensors[i];
+        if (gcmp_pt_is_numbered(tensor) &&
+            is_copied(copies, copies->copy_count, copies->meanings[tensor->entry])) {
+            tensor->rank = tensor->entry < copies->first_end
+                               ? 0
+                               : (int32_t)set->entries[set->entry_count - 1].optimizer;
+            tensor->is_of_stage = true;
+        }
+    }
+}
+
+enum gradcmp_status gcmp_ds_name_copies(struct gcmp_pt_set *set, struct gradcmp_error *error) {
+    struct copies copies = {.set = set};
+    enum gradcmp_status status = GRADCMP_OK;
+    copies.weights = calloc(set->tensor_count + 1, sizeof *copies.weights);
+    copies.states = calloc(set->entry_count + 1, sizeof *copies.states);
+    copies.meanings = calloc(set->entry_count + 1, sizeof *copies.meanings);
+    if (copies.weights == NULL || copies.states == NULL || copies.meanings == NULL) {
+        status =
+            gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory");
+        goto out;
+    }
+    collect_copies(&copies);
+    if (copies.copy_count > 0 && solve_copies(&copies)) {
+        name_copies(&copies);
+    } else if (copies.copy_count > 0) {
+        status = gcmp_catalogue_note(
+            set->catalogue, error,
+            "without ZeRO the stages of this pipeline number %zu parameters, and there are %zu "
+            "weights: each stage numbers its copy of a tied one, and which that is the files do "
+            "not tell; ZeRO stage 1 stores names",
+            set->entry_count, copies.weight_count);
+    }
+out:
+    free(copies.weights);
+    free(copies.states);
+    free(copies.meanings);
     return status;
 }
 

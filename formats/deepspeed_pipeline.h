@@ -12,6 +12,14 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_ds_name_tied(struct gcmp_pt_set *set,
                                                        const struct gcmp_ds_model *models,
                                                        size_t count, struct gradcmp_error *error);
 
+/* Without ZeRO each stage numbers its parameters, copies of tied ones first, and the files of the
+ * modules hold one copy. Where the stages together number more than there are weights, name the
+ * numbers: those of the stages, one behind another, are the weights in order, but for copies in
+ * front of the last stage's, each of the one weight in the first stage that has its shape. Where
+ * that does not fit, numbers stay, with a note. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_ds_name_copies(struct gcmp_pt_set *set,
+                                                         struct gradcmp_error *error);
+
 /* State the layer of each tensor where all names are a PipelineModule's: tied modules are the
  * embedding, modules come in order, the last one is the head; without tied ones the first is the
  * embedding. Errors: MEMORY. */

@@ -246,7 +246,8 @@ static enum gradcmp_status describe_piece(const struct join *join,
         if (coords == NULL) {
             GCMP_FAIL_MEMORY(join->error);
         }
-        *coords = (struct gradcmp_coords){-1, -1, -1, tensor->rank, -1, -1};
+        *coords = (struct gradcmp_coords){-1, -1, -1, -1, -1, -1};
+        *(tensor->is_of_stage ? &coords->pp : &coords->dp) = tensor->rank;
         piece->coords = coords;
     }
     return GRADCMP_OK;

@@ -22,6 +22,7 @@ struct gcmp_pt_tensor {
     size_t entry;      /* STATE without a name: index into the set's entries */
     uint32_t file;
     int32_t rank;               /* of the file; -1: none */
+    bool is_of_stage;           /* rank is the stage of a pipeline that holds a copy */
     bool is_own;                /* its rank counts parameters of its own (gcmp_pt_part_stages) */
     const char *unread;         /* why its values cannot be read; NULL: they can */
     uint64_t *shape;            /* of the whole tensor, ndim entries */

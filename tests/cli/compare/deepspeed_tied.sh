@@ -6,10 +6,12 @@ try -q $d/tied_one $d/tied_two
 try $d/tied_one $d/tied_lost | sed -n '/^Failing/,$p'
 try -q $d/tied_lost $d/tied_one
 try check -q $d/tied_lost
-# Without ZeRO the tied weight has the name of its place in the pipeline; each stage numbers its copy.
+# Without ZeRO the tied weight has the name of its place in the pipeline, and each stage numbers its
+# copy, in front of its other parameters.
 try $d/tied_one $d/tied_one_stage0 | sed -n '/^Layers/,$p'
 try -q $d/tied_one_stage0 $d/tied_two
 try $d/tied_one_stage0 $d/tied_lost | sed -n '/^Layers/,/^$/p'
 try -q $d/tied_one $d/tied_two_stage0
+gradcmp ls --state exp_avg $d/tied_two_stage0 | sed -n '/unsharded/,$p'
 # Modules of a pipeline come in order.
 gradcmp ls --state exp_avg $d/pipeline | sed -n '/unsharded/,$p'

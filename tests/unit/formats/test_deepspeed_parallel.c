@@ -166,6 +166,57 @@ static void test_deepspeed__what_could_be_tied_twice_keeps_its_name(void **state
     close_format(opened);
 }
 
+#define MOMENT(number, count) PT_INT(number) PT_DICT(PT_TEXT("exp_avg") PT_VECTOR(count))
+#define STAGE(moments, numbers)                                                                    \
+    PT_DICT(PT_TEXT("optimizer") PT_OPTIMIZER(moments, PT_GROUP(numbers)) DEGREES("1", "2"))
+
+/* Two stages without ZeRO: module 0 of four elements in the first, module 1 of `second`. */
+static struct opened *open_stages(const char *temp, const char *second, const char *last) {
+    write_pt(temp, "layer_00-model_states.pt", PT_DICT(PT_TEXT("w") PT_VECTOR("4")));
+    write_pt(temp, "layer_01-model_states.pt", second);
+    write_pt(temp, "mp_rank_00_model_states.pt", STAGE(MOMENT("0", "4"), PT_INT("0")));
+    write_pt(temp, "mp_rank_01_model_states.pt", last);
+    return open_good(&gcmp_format_deepspeed, temp);
+}
+
+static void test_deepspeed__copies_without_names_stand_in_front(void **state) {
+    static const char second[] = PT_DICT(PT_TEXT("v") PT_VECTOR("3"));
+    struct opened *opened = open_stages(
+        *state, second, STAGE(MOMENT("0", "4") MOMENT("1", "3"), PT_INT("0") PT_INT("1")));
+    const struct gradcmp_stored *stored = find_stored(opened, "0.w", "exp_avg");
+    assert_int_equal(stored->piece_count, 2);
+    for (int m = 0; m < 2; m++) {
+        assert_int_equal(stored->pieces[m].coords->pp, m);
+        assert_int_equal(stored->pieces[m].coords->dp, -1);
+    }
+    stored = find_stored(opened, "1.v", "exp_avg");
+    assert_int_equal(stored->piece_count, 1);
+    assert_null(stored->pieces[0].coords);
+    assert_null(opened->catalogue.number_groups);
+    close_format(opened);
+}
+
+static void check_unsolved(struct opened *opened) {
+    assert_null(find_stored(opened, "0.w", "exp_avg"));
+    assert_non_null(opened->catalogue.number_groups);
+    assert_text_contains(opened->catalogue.notes[0], "each stage numbers its copy of a tied one");
+    close_format(opened);
+}
+
+static void test_deepspeed__copies_that_do_not_fit_stay_numbers(void **state) {
+    static const char second[] = PT_DICT(PT_TEXT("v") PT_VECTOR("3"));
+    static const char *const lasts[] = {
+        STAGE(MOMENT("0", "3") MOMENT("1", "3"), PT_INT("0") PT_INT("1")),
+        STAGE(MOMENT("0", "3") MOMENT("1", "4"), PT_INT("0") PT_INT("1")),
+        STAGE(MOMENT("0", "4") MOMENT("1", "4") MOMENT("2", "3"),
+              PT_INT("0") PT_INT("1") PT_INT("2")),
+        STAGE(MOMENT("1", "3"), PT_INT("0") PT_INT("1")),
+    };
+    for (size_t i = 0; i < sizeof lasts / sizeof *lasts; i++) {
+        check_unsolved(open_stages(*state, second, lasts[i]));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEMP_TEST(test_deepspeed__parts_without_zero_are_refused_with_a_way_out),
@@ -174,6 +225,8 @@ int main(void) {
         cmocka_unit_test(test_deepspeed__modules_of_a_pipeline_are_layers),
         cmocka_unit_test(test_deepspeed__a_tied_module_has_its_weights_and_is_layer_0),
         TEMP_TEST(test_deepspeed__what_could_be_tied_twice_keeps_its_name),
+        TEMP_TEST(test_deepspeed__copies_without_names_stand_in_front),
+        TEMP_TEST(test_deepspeed__copies_that_do_not_fit_stay_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
