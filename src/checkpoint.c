@@ -453,3 +453,9 @@ enum gradcmp_status gradcmp_checkpoint_read(struct gradcmp_checkpoint *checkpoin
     gcmp_error_add_path(error, checkpoint->path);
     return status;
 }
+
+bool gcmp_is_of_stages(const struct gradcmp_parameter *parameter) {
+    const struct gradcmp_slab *first = parameter->slabs;
+    return parameter->of_ranks && first->coords->pp >= 0 &&
+           first->coords->pp != parameter->slabs[parameter->slab_count - 1].coords->pp;
+}

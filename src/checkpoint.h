@@ -86,4 +86,8 @@ void gcmp_checkpoint_precision(const struct gradcmp_checkpoint *checkpoint,
                                const struct gradcmp_model *model, enum gradcmp_dtype option,
                                enum gradcmp_dtype *dtype, enum gradcmp_dtype_source *source);
 
+/* True for a parameter of ranks whose copies are those of a tied weight, one in each stage of a
+ * pipeline that uses it. */
+bool gcmp_is_of_stages(const struct gradcmp_parameter *parameter);
+
 #endif

@@ -276,14 +276,20 @@ static enum gradcmp_status check_copies(const struct gcmp_extraction *extraction
                                .tallies = &tally};
         GCMP_TRY(gcmp_engine_run(&job, 1, &engine, &side_error, 1, error));
         if (tally.equal_bits != tally.elems) {
-            GCMP_FAIL_AT(
-                error, GRADCMP_ERROR_UNSUPPORTED, extraction->checkpoint->path, GRADCMP_NO_OFFSET,
-                "%s (%s): %s hold different values under this name (%llu of %llu "
-                "elements); extract one file%s",
-                parameter->name, parameter->state,
-                parameter->of_ranks ? "files of ranks" : "chunks that overlap",
-                (unsigned long long)(tally.elems - tally.equal_bits),
-                (unsigned long long)tally.elems, parameter->of_ranks ? " of a rank" : " of them");
+            bool is_of_stages = gcmp_is_of_stages(parameter);
+            GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, extraction->checkpoint->path,
+                         GRADCMP_NO_OFFSET,
+                         "%s (%s): %s hold different values under this name (%llu of %llu "
+                         "elements); %s",
+                         parameter->name, parameter->state,
+                         is_of_stages          ? "a pipeline's stages"
+                         : parameter->of_ranks ? "files of ranks"
+                                               : "chunks that overlap",
+                         (unsigned long long)(tally.elems - tally.equal_bits),
+                         (unsigned long long)tally.elems,
+                         is_of_stages          ? "--exclude leaves it out"
+                         : parameter->of_ranks ? "extract one file of a rank"
+                                               : "extract one file of them");
         }
     }
     return GRADCMP_OK;

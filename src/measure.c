@@ -420,13 +420,6 @@ static enum gradcmp_status fail_tied(struct gcmp_comparison *comparison,
                           (unsigned long long)job->tallies[0].elems, parameter->name);
 }
 
-/* True for copies of a tied weight, one in each stage of a pipeline that uses it. */
-static bool are_of_stages(const struct gradcmp_parameter *parameter) {
-    const struct gradcmp_slab *first = parameter->slabs;
-    return first->coords->pp >= 0 &&
-           first->coords->pp != parameter->slabs[parameter->slab_count - 1].coords->pp;
-}
-
 /* Copies that are none fail the pair: pieces that overlap, and what ranks of the baseline hold
  * under one name, where it may be shards as well, so that nothing is there to compare with. */
 static void fail_copies(const struct gcmp_comparison *comparison, struct gradcmp_pair_report *pair,
@@ -441,7 +434,7 @@ static void fail_copies(const struct gcmp_comparison *comparison, struct gradcmp
                        "%s: chunks of one tensor overlap and hold different values (%llu of %llu "
                        "elements)",
                        parameter->name, differing, elems);
-    } else if (are_of_stages(job->a.parameter)) {
+    } else if (gcmp_is_of_stages(job->a.parameter)) {
         gcmp_error_set(&error, GRADCMP_ERROR_UNSUPPORTED, path, GRADCMP_NO_OFFSET,
                        "%s: the stages' copies of this tied weight hold different values (%llu of "
                        "%llu elements), so that there is no baseline of it: was their reduction "

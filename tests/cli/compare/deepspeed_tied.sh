@@ -6,6 +6,8 @@ try -q $d/tied_one $d/tied_two
 try $d/tied_one $d/tied_lost | sed -n '/^Failing/,$p'
 try -q $d/tied_lost $d/tied_one
 try check -q $d/tied_lost
+try extract $d/tied_lost -o lost.safetensors
+try extract $d/tied_lost -o lost.safetensors --exclude tied_modules
 # Without ZeRO the tied weight has the name of its place in the pipeline, and each stage numbers its
 # copy, in front of its other parameters.
 try $d/tied_one $d/tied_one_stage0 | sed -n '/^Layers/,$p'
