@@ -36,8 +36,9 @@ static const struct {
                          "it"},
     [GCMP_CAUSE_CAST] = {"cast", "the values were rounded to a narrower type on the way"},
     [GCMP_CAUSE_PARTIAL_SUM] = {"partial_sum",
-                                "usually a sum over tensor or sequence parallel ranks that was "
-                                "left out, or a mean over data parallel ones"},
+                                "usually a sum over tensor or sequence parallel ranks, or over "
+                                "stages that tie a weight, that was left out, or a mean over data "
+                                "parallel ones"},
     [GCMP_CAUSE_SIGN] = {"sign", "usually a sign lost in a hand-written backward pass"},
     [GCMP_CAUSE_SCALE] = {"scale",
                           "usually a reduction done twice or left out, or a mean in place of a sum "
