@@ -210,15 +210,18 @@ static enum gradcmp_status add_optimizer(struct search *search, const struct gcm
 
 static enum gradcmp_status add_candidate(struct search *search, const struct gcmp_node *node,
                                          const char *word, bool has_states) {
-    struct candidate *candidate = &search->candidates[search->count];
+    const char *path;
     if (search->count == MAX_DICTS) {
         PLACE_FAIL(search->place, GRADCMP_ERROR_LIMIT, node, "more than %d dicts of tensors",
                    MAX_DICTS);
     }
-    *candidate = (struct candidate){.dict = node, .has_states = has_states};
-    GCMP_TRY(keep_path(search, &candidate->path));
-    candidate->word = candidate->path + strlen(candidate->path) - strlen(word);
-    search->count++;
+    GCMP_TRY(keep_path(search, &path));
+    search->candidates[search->count++] = (struct candidate){
+        .dict = node,
+        .path = path,
+        .word = path + strlen(path) - strlen(word),
+        .has_states = has_states,
+    };
     return GRADCMP_OK;
 }
 
