@@ -89,8 +89,9 @@ static enum gradcmp_status tie(struct tying *tying, const struct gcmp_ds_model *
     }
     for (size_t i = 0; i < tying->index.count; i++) {
         const struct rest *rest = &tying->rests[i];
-        struct gcmp_pt_tensor *weight = &tying->set->tensors[rest->weight];
-        if (rest->tied_count == 1 && rest->weight_count == 1 && has_shape(weight, rest->param)) {
+        bool is_clear = rest->tied_count == 1 && rest->weight_count == 1;
+        struct gcmp_pt_tensor *weight = is_clear ? &tying->set->tensors[rest->weight] : NULL;
+        if (weight != NULL && has_shape(weight, rest->param)) {
             weight->name = rest->param->name;
         }
     }
