@@ -22,7 +22,8 @@ enum {
     MAX_NAME_BYTES = 2048,
     MAX_DICTS = 64,
     MAX_OPTIMIZERS = 1 << 14,
-    MAX_STATES = 64 /* of one parameter */
+    MAX_STATES = 64,  /* of one parameter */
+    LEAST_BARREN = 16 /* entries of a dict or list that is remembered to hold nothing */
 };
 
 /* A dict of tensors that may be a model's. */
@@ -36,7 +37,10 @@ struct candidate {
 struct search {
     struct gcmp_pt_place *place;
     struct gcmp_text path; /* of what is looked at */
-    struct gcmp_map seen;  /* dicts below MAX_DEPTH, by address: objects may hold each other */
+    bool is_below_state;   /* its entries stand under "state" */
+    /* By address: dicts below MAX_DEPTH, for objects may hold each other (-> 0), and what holds
+     * nothing from some depth on, for many may hold it (-> 1 + depth). */
+    struct gcmp_map seen;
     const struct gcmp_node *above[MOST_DEPTH + 1]; /* what it is in, by depth */
     struct candidate candidates[MAX_DICTS];
     size_t count;
@@ -157,29 +161,47 @@ enum gradcmp_status gcmp_pt_walk_tensors(struct gcmp_pt_place *place, const stru
 
 /* --- looking for them --- */
 
-/* True for the tensors that an optimizer keeps of one parameter. */
-static bool is_parameter_state(const struct gcmp_node *node) {
-    static const char *const words[] = {"exp_avg", "exp_avg_sq", "momentum_buffer"};
-    bool is_small = is_dict(node) && gcmp_node_count(node) <= MAX_STATES, found = false;
-    for (size_t i = 0; is_small && i < sizeof words / sizeof *words; i++) {
-        found = found || gcmp_pt_is_tensor(gcmp_node_get(node, words[i]));
+/* True for the tensors that an optimizer keeps of one parameter. What is under a number, or a word
+ * that is no name of a parameter, must show it more clearly: others keep averages as well. */
+static bool is_parameter_state(const struct search *search, const struct gcmp_node *key,
+                               const struct gcmp_node *node) {
+    if (!is_dict(node) || gcmp_node_count(node) > MAX_STATES) {
+        return false;
+    }
+    bool has_first = gcmp_pt_is_tensor(gcmp_node_get(node, "exp_avg"));
+    bool has_second = gcmp_pt_is_tensor(gcmp_node_get(node, "exp_avg_sq"));
+    bool has_momentum = gcmp_pt_is_tensor(gcmp_node_get(node, "momentum_buffer"));
+    const char *name = gcmp_node_text(key);
+    bool is_clear = (name != NULL && strchr(name, '.') != NULL) || search->is_below_state;
+    return (has_first && has_second) || (is_clear && (has_first || has_second || has_momentum));
+}
+
+/* True for the name of a tensor in a flattened optimizer. */
+static bool is_flattened(const char *name) {
+    static const char *const words[] = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step",
+                                        "momentum_buffer"};
+    const char *dot = strrchr(name, '.');
+    bool found = strncmp(name, "state.", 6) == 0 || strncmp(name, "param_groups.", 13) == 0;
+    for (size_t i = 0; dot != NULL && i < sizeof words / sizeof *words; i++) {
+        found = found || strcmp(dot + 1, words[i]) == 0;
     }
     return found;
 }
 
-/* True where names of a dict's tensors tell a state behind the parameter, as in a flattened
- * optimizer. */
+/* True where all tensors of a dict have such names, and there is one. */
 static bool tells_states(const struct gcmp_node *dict) {
+    bool found = false;
     for (size_t i = 0; i < gcmp_node_count(dict); i++) {
         const struct gcmp_node *key, *value;
-        const char *text = gcmp_node_pair(dict, i, &key, &value) ? gcmp_node_text(key) : NULL;
-        const char *dot = text == NULL ? NULL : strrchr(text, '.');
-        if (dot != NULL && gcmp_dcp_is_clear_state(dot + 1, strlen(dot + 1)) &&
-            gcmp_pt_is_tensor(value)) {
-            return true;
+        if (gcmp_node_pair(dict, i, &key, &value) && gcmp_pt_is_tensor(value)) {
+            const char *name = gcmp_node_text(key);
+            if (name == NULL || !is_flattened(name)) {
+                return false;
+            }
+            found = true;
         }
     }
-    return false;
+    return found;
 }
 
 /* The path as a text of the catalogue. */
@@ -225,6 +247,21 @@ static enum gradcmp_status add_candidate(struct search *search, const struct gcm
     return GRADCMP_OK;
 }
 
+static enum gradcmp_status add_seen(struct search *search, const struct gcmp_node *node,
+                                    size_t value, bool *is_new) {
+    const struct gcmp_node **key = gcmp_arena_alloc(arena_of(search->place), 1, sizeof *key);
+    if (key == NULL) {
+        GCMP_FAIL_MEMORY(search->place->error);
+    }
+    *key = node;
+    enum gcmp_map_result result = gcmp_map_add(&search->seen, key, sizeof *key, value, NULL);
+    if (result == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(search->place->error);
+    }
+    *is_new = result == GCMP_MAP_ADDED;
+    return GRADCMP_OK;
+}
+
 /* An object is not looked at in itself, and far down each is looked at once; *is_new is false where
  * it was. */
 static enum gradcmp_status mark_seen(struct search *search, const struct gcmp_node *node,
@@ -236,17 +273,7 @@ static enum gradcmp_status mark_seen(struct search *search, const struct gcmp_no
     if (depth <= MAX_DEPTH || !*is_new) {
         return GRADCMP_OK;
     }
-    const struct gcmp_node **key = gcmp_arena_alloc(arena_of(search->place), 1, sizeof *key);
-    if (key == NULL) {
-        GCMP_FAIL_MEMORY(search->place->error);
-    }
-    *key = node;
-    enum gcmp_map_result result = gcmp_map_add(&search->seen, key, sizeof *key, 0, NULL);
-    if (result == GCMP_MAP_NO_MEMORY) {
-        GCMP_FAIL_MEMORY(search->place->error);
-    }
-    *is_new = result == GCMP_MAP_ADDED;
-    return GRADCMP_OK;
+    return add_seen(search, node, 0, is_new);
 }
 
 static enum gradcmp_status look_into(struct search *search, const struct gcmp_node *node,
@@ -258,12 +285,13 @@ static enum gradcmp_status look_below(struct search *search, const struct gcmp_n
                                       unsigned depth) {
     size_t length = search->path.length_bytes;
     GCMP_TRY(check_word(search->place, word));
+    bool is_state = is_parameter_state(search, key, value) && !is_optimizer(value);
     gcmp_text_addf(&search->path, "%s%s", length == 0 ? "" : ".", word);
     if (search->path.failed) {
         GCMP_FAIL_MEMORY(search->place->error);
     }
     enum gradcmp_status status;
-    if (is_parameter_state(value) && !is_optimizer(value)) {
+    if (is_state) {
         const char *path;
         status = keep_path(search, &path);
         status =
@@ -287,6 +315,7 @@ static enum gradcmp_status look_into_list(struct search *search, const struct gc
         }
         if (is_dict(item)) {
             snprintf(number, sizeof number, "%zu", i);
+            search->is_below_state = false;
             GCMP_TRY(look_below(search, NULL, number, item, depth + 1));
         }
     }
@@ -294,7 +323,7 @@ static enum gradcmp_status look_into_list(struct search *search, const struct gc
 }
 
 static enum gradcmp_status look_into_dict(struct search *search, const struct gcmp_node *dict,
-                                          unsigned depth) {
+                                          const char *name, unsigned depth) {
     for (size_t i = 0; i < gcmp_node_count(dict); i++) {
         const struct gcmp_node *key = NULL, *value = NULL;
         char number[24];
@@ -302,6 +331,7 @@ static enum gradcmp_status look_into_dict(struct search *search, const struct gc
         GCMP_TRY(gcmp_pt_visit(search->place, dict, 0));
         if (gcmp_node_pair(dict, i, &key, &value) && (is_dict(value) || is_list(value)) &&
             (word = key_text(key, number, sizeof number)) != NULL) {
+            search->is_below_state = strcmp(name, "state") == 0;
             GCMP_TRY(look_below(search, key, word, value, depth + 1));
         }
     }
@@ -309,13 +339,16 @@ static enum gradcmp_status look_into_dict(struct search *search, const struct gc
 }
 
 /* Read optimizers at once; gather dicts of tensors. */
-static enum gradcmp_status look_into(struct search *search, const struct gcmp_node *node,
-                                     const char *word, unsigned depth) {
+static enum gradcmp_status look_at(struct search *search, const struct gcmp_node *node,
+                                   const char *word, unsigned depth) {
     if (is_list(node)) {
         return depth > MOST_DEPTH ? GRADCMP_OK : look_into_list(search, node, depth - 1);
     }
     if (depth > MOST_DEPTH) {
-        PLACE_FAIL(search->place, GRADCMP_ERROR_LIMIT, node, "more than %d dicts in each other",
+        if (!has_tensor(node) && !is_optimizer(node)) {
+            return GRADCMP_OK;
+        }
+        PLACE_FAIL(search->place, GRADCMP_ERROR_LIMIT, node, "more than %d dicts around tensors",
                    MOST_DEPTH);
     }
     bool is_new;
@@ -327,11 +360,29 @@ static enum gradcmp_status look_into(struct search *search, const struct gcmp_no
     if (is_optimizer(node)) {
         return add_optimizer(search, node);
     }
-    bool has_states = tells_states(node);
+    bool has_states = !gcmp_dcp_is_model(word) && tells_states(node);
     if (has_states || (has_tensor(node) && (depth <= MAX_DEPTH || gcmp_dcp_is_model(word)))) {
         GCMP_TRY(add_candidate(search, node, word, has_states));
     }
-    return look_into_dict(search, node, depth);
+    return look_into_dict(search, node, word, depth);
+}
+
+static size_t count_found(const struct search *search) {
+    return search->count + search->place->set->tensor_count + search->place->set->optimizer_count;
+}
+
+/* Look at a dict or a list, unless it is known to hold nothing. */
+static enum gradcmp_status look_into(struct search *search, const struct gcmp_node *node,
+                                     const char *word, unsigned depth) {
+    size_t before = count_found(search), from = 0;
+    bool is_large = depth <= MAX_DEPTH && gcmp_node_count(node) >= LEAST_BARREN, is_new;
+    if (is_large && gcmp_map_find(&search->seen, &node, sizeof node, &from) && from > 0 &&
+        from <= 1 + depth) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(look_at(search, node, word, depth));
+    return is_large && count_found(search) == before ? add_seen(search, node, 1 + depth, &is_new)
+                                                     : GRADCMP_OK;
 }
 
 /* --- which are weights --- */

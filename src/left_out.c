@@ -132,17 +132,45 @@ static bool has_names(const struct gradcmp_catalogue *catalogue, const char *sta
     return found;
 }
 
+/* A quick look, by stored names: *lack is false where every weight has the state. */
+static enum gradcmp_status may_lack(const struct gradcmp_catalogue *const sides[2],
+                                    const char *state, bool *lack, struct gradcmp_error *error) {
+    struct gcmp_map names = GCMP_MAP_INIT;
+    enum gradcmp_status status = GRADCMP_OK;
+    bool is_new;
+    *lack = false;
+    for (size_t i = 0; i < sides[0]->stored_count && status == GRADCMP_OK; i++) {
+        if (gcmp_is_of_state(&sides[0]->stored[i], state)) {
+            status = add_name(&names, sides[0]->stored[i].name, &is_new, error);
+        }
+    }
+    for (size_t side = 0; side < 2; side++) {
+        for (size_t i = 0; i < sides[side]->stored_count && !*lack; i++) {
+            const struct gradcmp_stored *stored = &sides[side]->stored[i];
+            size_t ignored;
+            *lack = gcmp_is_of_state(stored, "param") &&
+                    !gcmp_map_find(&names, stored->name, strlen(stored->name), &ignored);
+        }
+    }
+    gcmp_map_free(&names);
+    return status;
+}
+
 static enum gradcmp_status count_stateless(const struct gradcmp_catalogue *const sides[2],
                                            struct stateless *stateless,
                                            struct gradcmp_error *error) {
-    for (size_t i = 0; i < 2; i++) {
+    bool lack;
+    GCMP_TRY(may_lack(sides, stateless->state, &lack, error));
+    for (size_t i = 0; i < 2 && lack; i++) {
         if (!has_names(sides[i], stateless->state)) {
             return GRADCMP_OK;
         }
         GCMP_TRY(collect(sides[i], stateless, error));
     }
-    GCMP_TRY(count_weights(sides[0], stateless, error));
-    return count_weights(sides[1], stateless, error);
+    for (size_t i = 0; i < 2 && lack; i++) {
+        GCMP_TRY(count_weights(sides[i], stateless, error));
+    }
+    return GRADCMP_OK;
 }
 
 /* Say which weights have the state on neither side. */
@@ -159,10 +187,10 @@ static enum gradcmp_status note_stateless(struct gcmp_comparison *comparison,
     enum gradcmp_status status = count_stateless(sides, &found, error);
     if (status == GRADCMP_OK && found.count > 0) {
         status = gcmp_pair_note(comparison, pair, error,
-                                "not compared: %zu weight%s (%" PRIu64
+                                "not compared: %zu tensor%s of the model (%" PRIu64
                                 " elements) that %s no %.40s on either side, such as %.160s: "
-                                "frozen, tied, without a gradient, or of an optimizer that keeps "
-                                "none",
+                                "buffers, or weights that are frozen, tied, without a gradient, or "
+                                "of an optimizer that keeps none",
                                 found.count, found.count == 1 ? "" : "s", found.elems,
                                 found.count == 1 ? "has" : "have", found.state, found.first);
     }

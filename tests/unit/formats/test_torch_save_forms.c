@@ -14,6 +14,7 @@ static int teardown(void **state) {
 }
 
 #define STATES       PT_DICT(PT_TEXT("exp_avg") PT_VECTOR("4"))
+#define MOMENTS      PT_DICT(PT_TEXT("exp_avg") PT_VECTOR("4") PT_TEXT("exp_avg_sq") PT_VECTOR("4"))
 #define NORMAL       PT_TEXT("first") PT_OPTIMIZER(PT_TEXT("a.w") STATES, PT_GROUP(PT_TEXT("a.w")))
 #define BESIDE(form) PT_DICT(NORMAL PT_TEXT("second") form)
 
@@ -69,10 +70,46 @@ static void test_torch_save_forms__numbers_that_nothing_counts_are_refused(void 
                   GRADCMP_ERROR_UNSUPPORTED,
                   "torch: \"second.state.0\" is the state of a parameter that has a number, and no "
                   "list param_groups beside it tells *");
-    check_refused(*state, BESIDE(PT_DICT(PT_TEXT("0") STATES)), GRADCMP_ERROR_UNSUPPORTED,
+    check_refused(*state, BESIDE(PT_DICT(PT_TEXT("0") MOMENTS)), GRADCMP_ERROR_UNSUPPORTED,
                   "torch: \"second.0\" is the state of a parameter that has a number, *");
-    check_refused(*state, BESIDE(PT_LIST(STATES)), GRADCMP_ERROR_UNSUPPORTED,
+    check_refused(*state, BESIDE(PT_LIST(MOMENTS)), GRADCMP_ERROR_UNSUPPORTED,
                   "torch: \"second.0\" is the state of a parameter that has a number, *");
+}
+
+/* Weights may be called what states are, and others keep averages too. */
+static void test_torch_save_forms__not_all_averages_are_states(void **state) {
+    struct opened *opened = open_pickle(
+        *state,
+        BESIDE(PT_LIST(STATES) PT_TEXT("stats") PT_DICT(PT_TEXT("reward") STATES) PT_TEXT("model")
+                   PT_DICT(PT_TEXT("a.w") PT_VECTOR("4") PT_TEXT("vq.exp_avg") PT_VECTOR("4")
+                               PT_TEXT("state.b.grad") PT_VECTOR("4")) PT_TEXT("teacher")
+                       PT_DICT(PT_TEXT("a.w") PT_VECTOR("4") PT_TEXT("queue.momentum_buffer")
+                                   PT_VECTOR("4"))));
+    assert_int_equal(count_state(opened, "exp_avg"), 1);
+    assert_int_equal(count_state(opened, "momentum_buffer"), 0);
+    assert_non_null(find_stored(opened, "vq.exp_avg", "param"));
+    assert_non_null(find_stored(opened, "state.b.grad", "param"));
+    assert_int_equal(count_state(opened, "param"), 3);
+    close_format(opened);
+}
+
+/* A configuration that many entries of a history hold is looked at once. */
+static void test_torch_save_forms__what_holds_nothing_may_be_held_often(void **state) {
+    enum { ENTRIES = 300, KEYS = 100 };
+    char *pickle = malloc(1 << 16), *at = pickle;
+    at += sprintf(at, "(" NORMAL "Vhistory\n((");
+    for (int i = 0; i < KEYS; i++) {
+        at += sprintf(at, "I%d\nN", i);
+    }
+    at += sprintf(at, "dp0\n");
+    for (int i = 1; i < ENTRIES; i++) {
+        at += sprintf(at, "g0\n");
+    }
+    sprintf(at, "ld");
+    struct opened *opened = open_pickle(*state, pickle);
+    assert_non_null(find_stored(opened, "a.w", "exp_avg"));
+    close_format(opened);
+    free(pickle);
 }
 
 #define BELOW(what) PT_DICT(PT_TEXT("k") what)
@@ -151,6 +188,8 @@ int main(void) {
         TEMP_TEST(test_torch_save_forms__a_second_optimizer_may_have_another_form),
         TEMP_TEST(test_torch_save_forms__a_flattened_optimizer_may_be_alone),
         TEMP_TEST(test_torch_save_forms__numbers_that_nothing_counts_are_refused),
+        TEMP_TEST(test_torch_save_forms__not_all_averages_are_states),
+        TEMP_TEST(test_torch_save_forms__what_holds_nothing_may_be_held_often),
         TEMP_TEST(test_torch_save_forms__optimizers_and_models_far_down_are_found),
         TEMP_TEST(test_torch_save_forms__objects_may_hold_each_other),
         TEMP_TEST(test_torch_save_forms__one_name_twice_in_a_file_is_refused),
