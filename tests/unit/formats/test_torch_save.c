@@ -417,8 +417,7 @@ static void test_torch_save__dicts_in_dicts_are_bounded(void **state) {
     for (int i = 0; i < 15; i++) {
         at += sprintf(at, "V%d\nN", i);
     }
-    at += sprintf(at,
-                  "dp0\n0("); /* the dict in the memo, and a dict that holds it 4000 times */
+    at += sprintf(at, "dp0\n0("); /* the dict in the memo, and a dict that holds it 4000 times */
     for (int i = 0; i < 4000; i++) {
         at += sprintf(at, "V%d\ng0\n", i);
     }
