@@ -2,7 +2,6 @@
  * form with the columns metric, step and value. */
 #include "metrics/text_source.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,9 +254,11 @@ static bool read_step(const struct field *field, int64_t *step) {
 
 static enum gradcmp_status add_value(struct csv *csv, const struct field *name,
                                      const struct field *value, int64_t step) {
-    struct gcmp_metric_point point = {.type = GCMP_METRIC_FLOAT64, .value = NAN};
-    point.is_absent = value->length_bytes == 0; /* not sampled at this step */
-    if (!point.is_absent && !gcmp_metric_number(value->at, value->length_bytes, &point)) {
+    struct gcmp_metric_point point;
+    if (value->length_bytes == 0) {
+        return GRADCMP_OK; /* not sampled at this step */
+    }
+    if (!gcmp_metric_number(value->at, value->length_bytes, &point)) {
         REFUSE(csv,
                "line %zu, column \"%.*s\": expected a number that binary64 holds, found \"%.*s\"",
                csv->row_line, (int)(name->length_bytes > 80 ? 80 : name->length_bytes), name->at,
@@ -306,25 +307,6 @@ static void note_further_columns(struct csv *csv) {
     }
 }
 
-/* Forget columns that are empty throughout, and count the values alone. */
-static void drop_empty(struct gcmp_metric_source *source) {
-    size_t kept = 0;
-    for (size_t i = 0; i < source->series_count; i++) {
-        struct gcmp_metric_series *series = &source->series[i];
-        size_t absent = 0;
-        for (size_t k = 0; k < series->count; k++) {
-            absent += series->points[k].is_absent;
-        }
-        source->point_count -= absent;
-        if (absent < series->count) {
-            source->series[kept++] = *series;
-        } else {
-            free(series->points);
-        }
-    }
-    source->series_count = kept;
-}
-
 static enum gradcmp_status read_rows(struct csv *csv) {
     for (;;) {
         int64_t step;
@@ -359,7 +341,6 @@ static enum gradcmp_status read_table(struct csv *csv) {
     memcpy(csv->names, csv->fields, csv->name_count * sizeof *csv->names);
     note_further_columns(csv);
     GCMP_TRY(read_rows(csv));
-    drop_empty(csv->source);
     if (csv->source->point_count == 0) {
         REFUSE(csv, "line %zu: no value below the header", csv->line);
     }

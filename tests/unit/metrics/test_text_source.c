@@ -184,11 +184,9 @@ static void test_csv__quotes_line_ends_separators_and_forms(void **state) {
 
 static void test_csv__nothing_that_stands_in_a_table_is_passed_over(void **state) {
     static const char *const pairs[][2] = {
-        {"step,x\n1,\n2,1\n", "step,x\n1,5\n2,1\n"}, /* empty on one side */
-        {"step,x,\n1,7,5\n", "step,x,\n1,7,6\n"},    /* a column without a name */
+        {"step,x,\n1,7,5\n", "step,x,\n1,7,6\n"}, /* a column without a name */
         {",step,x\n0,1,7\n", ",step,x\n1,1,7\n"},
-        {"step,x,y\n1,7,\n", "step,x,y\n1,7,6\n"},
-        {"step,metric,value\n1,x,\n2,x,1\n", "step,metric,value\n1,x,5\n2,x,1\n"}};
+        {"step,x,y\n1,7,\n", "step,x,y\n1,7,6\n"}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         for (int k = 0; k < 2; k++) {
             if (strcmp(verdict_of(*state, pairs[i][k], pairs[i][!k]), "differ") != 0) {
@@ -203,6 +201,38 @@ static void test_csv__nothing_that_stands_in_a_table_is_passed_over(void **state
     json_t *document = compare(*state, "a", "a");
     const char *note = json_string_value(json_array_get(json_object_get(document, "notes"), 1));
     assert_non_null(strstr(note, "2 columns beside metric, step and value are left out"));
+    json_decref(document);
+}
+
+/* A sparse table of `steps` steps: at each tenth one a value, from `first` on. */
+static void sparse_file(const char *temp, const char *name, int steps, int first, double value) {
+    char text[32768];
+    int at = sprintf(text, "step,x,y\n");
+    for (int step = 1; step <= steps; step++) {
+        at += step % 10 != 0 ? sprintf(text + at, "%d,,1\n", step)
+                             : sprintf(text + at, "%d,%.1f,1\n", step, step < first ? value : 2.0);
+    }
+    text_file(temp, name, text);
+}
+
+static void test_csv__an_empty_cell_is_no_value(void **state) {
+    static const char *const pairs[][2] = {
+        {"step,x\n1,\n2,1\n", "step,x\n1,5\n2,1\n"},
+        {"step,x\n1,\n2,1\n", "step,x\n2,1\n1,5\n"},
+        {"step,metric,value\n1,x,\n2,x,1\n", "step,metric,value\n1,x,5\n2,x,1\n"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        assert_string_equal(verdict_of(*state, pairs[i][1], pairs[i][0]), "differ");
+        assert_string_equal(verdict_of(*state, pairs[i][0], pairs[i][1]), "match");
+        json_t *document = compare(*state, "a", "b"); /* as for a row that A does not have */
+        assert_int_equal(count_of(metric_of(document, "x"), "extra_in_b"), 1);
+        json_decref(document);
+    }
+    struct gradcmp_metrics_options options = GRADCMP_METRICS_OPTIONS_INIT;
+    options.approximate = 1;
+    sparse_file(*state, "a", 300, 0, 2);
+    sparse_file(*state, "b", 300, 21, 3); /* 2 of 30 values, not of 300 steps */
+    json_t *document = document_of(compare_with(*state, "a", "b", &options));
+    assert_string_equal(text_of(document, "verdict"), "differ");
     json_decref(document);
 }
 
@@ -305,6 +335,7 @@ int main(void) {
         TEMP_TEST(test_log__matches_events_at_printed_digits_only),
         TEMP_TEST(test_csv__quotes_line_ends_separators_and_forms),
         TEMP_TEST(test_csv__nothing_that_stands_in_a_table_is_passed_over),
+        TEMP_TEST(test_csv__an_empty_cell_is_no_value),
         TEMP_TEST(test_csv__broken_tables_are_invalid),
         TEMP_TEST(test_number__an_exponent_does_not_widen_what_it_matches),
         cmocka_unit_test(test_number__is_read_whole_with_its_last_digit)};
