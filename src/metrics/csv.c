@@ -268,6 +268,11 @@ static enum gradcmp_status add_value(struct csv *csv, const struct field *name,
     return gcmp_metric_add(csv->source, name->at, name->length_bytes, point, csv->error);
 }
 
+/* The first column without a name is the index that pandas' to_csv() writes. */
+static bool is_index(const struct csv *csv, size_t column) {
+    return column == 0 && csv->names[0].length_bytes == 0;
+}
+
 static enum gradcmp_status read_values(struct csv *csv, int64_t step) {
     if (csv->metric_column != SIZE_MAX && csv->value_column != SIZE_MAX) {
         return add_value(csv, &csv->fields[csv->metric_column], &csv->fields[csv->value_column],
@@ -280,7 +285,7 @@ static enum gradcmp_status read_values(struct csv *csv, int64_t step) {
             name.at = number;
             name.length_bytes = (size_t)snprintf(number, sizeof number, "(column %zu)", i + 1);
         }
-        if (i != csv->step_column && !is_clock(&name)) {
+        if (i != csv->step_column && !is_index(csv, i) && !is_clock(&name)) {
             GCMP_TRY(add_value(csv, &name, &csv->fields[i], step));
         }
     }
@@ -293,7 +298,7 @@ static void note_further_columns(struct csv *csv) {
     size_t count = 0;
     for (size_t i = 0; i < csv->name_count && csv->value_column != SIZE_MAX; i++) {
         if (i != csv->step_column && i != csv->metric_column && i != csv->value_column &&
-            !is_clock(&csv->names[i])) {
+            !is_index(csv, i) && !is_clock(&csv->names[i])) {
             first = first == NULL ? &csv->names[i] : first;
             count++;
         }
@@ -340,6 +345,11 @@ static enum gradcmp_status read_table(struct csv *csv) {
     }
     memcpy(csv->names, csv->fields, csv->name_count * sizeof *csv->names);
     note_further_columns(csv);
+    if (is_index(csv, 0)) {
+        gcmp_metric_note(csv->source,
+                         "%s: the first column has no name, it is left out as an index",
+                         csv->text->path);
+    }
     GCMP_TRY(read_rows(csv));
     if (csv->source->point_count == 0) {
         REFUSE(csv, "line %zu: no value below the header", csv->line);

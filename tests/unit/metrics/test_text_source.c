@@ -185,7 +185,6 @@ static void test_csv__quotes_line_ends_separators_and_forms(void **state) {
 static void test_csv__nothing_that_stands_in_a_table_is_passed_over(void **state) {
     static const char *const pairs[][2] = {
         {"step,x,\n1,7,5\n", "step,x,\n1,7,6\n"}, /* a column without a name */
-        {",step,x\n0,1,7\n", ",step,x\n1,1,7\n"},
         {"step,x,y\n1,7,\n", "step,x,y\n1,7,6\n"}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         for (int k = 0; k < 2; k++) {
@@ -202,6 +201,21 @@ static void test_csv__nothing_that_stands_in_a_table_is_passed_over(void **state
     const char *note = json_string_value(json_array_get(json_object_get(document, "notes"), 1));
     assert_non_null(strstr(note, "2 columns beside metric, step and value are left out"));
     json_decref(document);
+}
+
+static void test_csv__the_first_column_without_a_name_is_an_index(void **state) {
+    static const char *const indexed[] = {",step,x\n0,1,7\n1,2,8\n", ",step,x\n5,1,7\n6,2,8\n",
+                                          ",step,x\n2026-11-01 10:00:00,1,7\nb,2,8\n",
+                                          "\"\",step,x\n,1,7\n,2,8\n",
+                                          ",step,metric,value\na,1,x,7\nb,2,x,8\n"};
+    for (size_t i = 0; i < sizeof indexed / sizeof indexed[0]; i++) {
+        assert_string_equal(verdict_of(*state, indexed[i], "step,x\n1,7\n2,8\n"), "match");
+        assert_string_equal(verdict_of(*state, indexed[i], "step,x\n1,7\n2,9\n"), "differ");
+        json_t *document = compare(*state, "a", "b");
+        const char *note = json_string_value(json_array_get(json_object_get(document, "notes"), 0));
+        assert_non_null(strstr(note, "the first column has no name"));
+        json_decref(document);
+    }
 }
 
 /* A sparse table of `steps` steps: at each tenth one a value, from `first` on. */
@@ -335,6 +349,7 @@ int main(void) {
         TEMP_TEST(test_log__matches_events_at_printed_digits_only),
         TEMP_TEST(test_csv__quotes_line_ends_separators_and_forms),
         TEMP_TEST(test_csv__nothing_that_stands_in_a_table_is_passed_over),
+        TEMP_TEST(test_csv__the_first_column_without_a_name_is_an_index),
         TEMP_TEST(test_csv__an_empty_cell_is_no_value),
         TEMP_TEST(test_csv__broken_tables_are_invalid),
         TEMP_TEST(test_number__an_exponent_does_not_widen_what_it_matches),
