@@ -69,18 +69,29 @@ static bool is_rate(struct rest rest) {
         "batch",    "batches",  "iterations", "images",  "iteration", "frames",    "words",
         "examples", "requests", "episodes",   "flops",   "flop",      "tflops",    "tflop",
         "gflops",   "gflop",    "pflops",     "pflop",   "bytes",     "kb",        "mb",
-        "gb",       "tb",       "gib",        NULL};
+        "gb",       "tb",       "gib",        "img",     "imgs",      NULL};
     take_any(&rest, each);
     bool is_by_time = take_any(&rest, seconds);
     take_any(&rest, each); /* "tokens per gpu per second" */
     return is_by_time && ends_with_any(&rest, counted);
 }
 
+/* "sec/step", "ms per iteration": the time that one of a thing takes. */
+static bool is_time_of_each(struct rest rest) {
+    static const char *const each_of[] = {"step",   "iter",  "iteration", "it", "batch",
+                                          "sample", "token", "epoch",     NULL};
+    static const char *const times[] = {"s/",      "ms/",      "sec/",        "secs/",
+                                        "second/", "seconds/", "s per",       "ms per",
+                                        "sec per", "secs per", "seconds per", NULL};
+    return take_any(&rest, each_of) && ends_with_any(&rest, times);
+}
+
 /* Take a unit in brackets off the end, or a unit of time without them; *unit is what stood in the
  * brackets. */
 static void take_unit(struct rest *rest, struct rest *unit) {
-    static const char *const bare[] = {"in s", "in ms", "in sec", "in seconds", "s",
-                                       "ms",   "sec",   "secs",   "seconds",    NULL};
+    static const char *const bare[] = {", s",    ", ms",       ", sec", "in s", "in ms",
+                                       "in sec", "in seconds", "s",     "ms",   "sec",
+                                       "secs",   "seconds",    NULL};
     *unit = (struct rest){"", 0};
     if (rest->length == 0 || rest->name[rest->length - 1] != ')') {
         take_any(rest, bare);
@@ -146,8 +157,17 @@ static bool is_time_of_part(struct rest rest) {
                                         "dataloader",
                                         "wait",
                                         "iteration per gpu",
+                                        "communication",
+                                        "gpu",
+                                        "val",
+                                        "update",
+                                        "evaluate",
+                                        "persistent",
+                                        "first token",
                                         NULL};
-    return take(&rest, "time") && ends_with_any(&rest, parts);
+    bool is_time = take(&rest, "time");
+    take(&rest, "time"); /* "interval-time-time" */
+    return is_time && ends_with_any(&rest, parts);
 }
 
 static bool is_energy(struct rest rest, const struct rest *unit) {
@@ -173,19 +193,112 @@ static bool holds(const char *name, const char *words) {
     return false;
 }
 
-bool gcmp_metric_is_measured(const char *name) {
-    static const char *const measured[] = {"throughput", "tflops",  "tflop", "timing",
-                                           "latency",    "runtime", NULL};
-    struct rest rest = {name, strlen(name)}, unit;
-    take(&rest, "vs samples");
-    if (is_rate(rest)) {
+static bool holds_any(const char *name, const char *const words[]) {
+    for (size_t i = 0; words[i] != NULL; i++) {
+        if (holds(name, words[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True for names of what a run is judged by, whatever else stands in them. */
+static bool is_judged(const char *name) {
+    static const char *const words[] = {"loss",    "losses",    "perplexity", "ppl",  "accuracy",
+                                        "acc",     "mae",       "mse",        "rmse", "score",
+                                        "reward",  "rewards",   "penalty",    "norm", "error",
+                                        "student", "attention", NULL};
+    return holds_any(name, words);
+}
+
+/* Find the next word at or behind `at`; its length is 0 at the end of the name. */
+static struct rest next_word(const char *at) {
+    while (*at != '\0' && !is_word_byte(*at)) {
+        at++;
+    }
+    size_t length = 0;
+    while (is_word_byte(at[length])) {
+        length++;
+    }
+    return (struct rest){at, length};
+}
+
+static bool is_one_of(const struct rest *word, const char *const words[]) {
+    for (size_t i = 0; words[i] != NULL; i++) {
+        if (word->length == strlen(words[i]) && memcmp(word->name, words[i], word->length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What tells which of many values it is: "tokens_per_sec_avg". */
+static const char *const statistics[] = {"avg", "average", "mean", "median", "max", "min",
+                                         "p50", "p90",     "p95",  "p99",    NULL};
+
+/* "power", "gpu_energy", "total power": of the machine, where it stands alone or says so beside. */
+static bool is_power_drawn(const char *name) {
+    static const char *const power[] = {"power", "energy", NULL};
+    static const char *const beside[] = {"gpu", "system", "watts", "monitor", "total", NULL};
+    struct rest before = {"", 0};
+    struct rest word = next_word(name);
+    while (word.length > 0) {
+        struct rest after = next_word(word.name + word.length);
+        bool is_alone = before.length == 0 && (after.length == 0 || is_one_of(&after, statistics));
+        if (is_one_of(&word, power) &&
+            (is_alone || is_one_of(&before, beside) || is_one_of(&after, beside))) {
+            return true;
+        }
+        before = word;
+        word = after;
+    }
+    return false;
+}
+
+/* "mfu" as the last word, but for statistics: the share of a machine's rate. */
+static bool is_share_of_rate(const char *name) {
+    static const char *const share[] = {"mfu", NULL};
+    struct rest word = next_word(name), last = word;
+    while (word.length > 0) {
+        last = is_one_of(&word, statistics) ? last : word;
+        word = next_word(word.name + word.length);
+    }
+    return is_one_of(&last, share);
+}
+
+/* Take the words of statistics off the end. */
+static void take_statistics(struct rest *rest) {
+    while (take_any(rest, statistics)) {
+        while (rest->length > 0 && (rest->name[rest->length - 1] & 0x80) == 0 &&
+               strchr("/.:", rest->name[rest->length - 1]) != NULL) {
+            rest->length--;
+        }
+    }
+}
+
+/* True where the end of a name tells a time or a rate. */
+static bool ends_measured(struct rest rest) {
+    struct rest unit;
+    if (is_rate(rest) || is_time_of_each(rest)) {
         return true;
     }
     take_unit(&rest, &unit);
-    if (is_rate(unit) || is_rate(rest) || is_energy(rest, &unit)) {
+    if (is_rate(unit) || is_time_of_each(unit) || is_rate(rest) || is_energy(rest, &unit)) {
         return true;
     }
     take_any(&rest, each);
-    return ends_with_any(&rest, measured) || is_time_of_part(rest) || holds(name, "elapsed time") ||
-           starts_with(name, "timing s/") || starts_with(name, "timing per token ms/");
+    return ends_with(&rest, "runtime") || is_time_of_part(rest);
+}
+
+bool gcmp_metric_is_measured(const char *name) {
+    static const char *const words[] = {"throughput", "tflops",       "tflop",      "timing",
+                                        "latency",    "elapsed time", "powerwatts", NULL};
+    struct rest rest = {name, strlen(name)};
+    if (starts_with(name, "timing s/") || starts_with(name, "timing per token ms/")) {
+        return true; /* verl's, of the part that gives the rewards too */
+    }
+    take(&rest, "vs samples");
+    take_statistics(&rest);
+    return !is_judged(name) && (holds_any(name, words) || is_power_drawn(name) ||
+                                is_share_of_rate(name) || ends_measured(rest));
 }

@@ -58,6 +58,8 @@ static void test_approx__times_are_compared_by_a_median_behind_the_warm_up(void 
     expect(*state, "iteration-time", 24, 12, 500, "differ");
     expect(*state, "iteration-time", 60, 29, 500, "match"); /* a longer run: steps 30 to 45 */
     expect(*state, "iteration-time", 60, 40, 500, "differ");
+    expect(*state, "iteration_timing_avg", 24, 4, 500, "match");
+    expect(*state, "iteration_timing_avg", 24, 12, 500, "differ");
 }
 
 static void test_approx__tolerances_are_the_callers(void **state) {
@@ -136,7 +138,23 @@ static void test_times__are_told_from_losses_by_whole_words(void **state) {
                                          "iteration times",
                                          "tokens/step",
                                          "score per second",
-                                         "power"};
+                                         "iteration-time loss",
+                                         "throughput/mae",
+                                         "timing error avg",
+                                         "gpu power rmse",
+                                         "latency_ppl",
+                                         "tflops/accuracy",
+                                         "attention time",
+                                         "student_time",
+                                         "grad-norm time",
+                                         "rewards per second",
+                                         "mfu/bleu",
+                                         "energy/forces",
+                                         "empowered",
+                                         "val/energy_mean",
+                                         "steps/s/depth",
+                                         "loss_avg",
+                                         "max"};
     static const char *const times[] = {"iteration-time",
                                         "iteration-time vs samples",
                                         "elapsed time per iteration (ms)",
@@ -165,7 +183,45 @@ static void test_times__are_told_from_losses_by_whole_words(void **state) {
                                         "throughput(tps)",
                                         "timing_s/step",
                                         "epoch_time",
-                                        "val/latency (ms)"};
+                                        "val/latency (ms)",
+                                        "iteration_timing_avg",
+                                        "timing",
+                                        "perf/timing/fetch",
+                                        "throughput/device/mfu",
+                                        "perf/mfu(%)",
+                                        "mfu",
+                                        "actor tflops (bf16)",
+                                        "latency_p95",
+                                        "tokens/s/max",
+                                        "step_time_mean",
+                                        "power",
+                                        "energy",
+                                        "gpu_power",
+                                        "system.power",
+                                        "power (watts)",
+                                        "monitor/energy",
+                                        "total_energy",
+                                        "img/s",
+                                        "imgs/s",
+                                        "sec/step",
+                                        "s/step",
+                                        "step (ms/step)",
+                                        "tokens_per_sec_avg",
+                                        "tokens per sec",
+                                        "communication time",
+                                        "gpu_time",
+                                        "val_time",
+                                        "update_time",
+                                        "evaluate-time",
+                                        "eval-time-time",
+                                        "interval-time-time",
+                                        "save-checkpoint-non-persistent-time",
+                                        "timing_s/reward",
+                                        "Iteration time, s",
+                                        "power mean",
+                                        "perf/mfu_avg",
+                                        "system.gpu.0.powerWatts",
+                                        "first token time"};
     char summary[400];
     for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
         if (strcmp(verdict_on(*state, losses[i], summary, sizeof summary), "differ") != 0) {
