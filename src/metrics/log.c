@@ -1,6 +1,8 @@
 /* The iteration lines of Megatron-LM's training log (MindSpeed's and others' are the same):
  * " [date] iteration  N/ TOTAL | name: value | ... |", behind any prefix of a launcher. A line that
- * does not end with its '|' was cut. */
+ * does not end with its '|' was cut; the text's last one also where it stops before the field that
+ * ended the line before it (iterations that fp16 skips have fewer fields, and the same last one).
+ */
 #include "metrics/text_source.h"
 
 #include <stdarg.h>
@@ -104,7 +106,8 @@ static bool take_validation(struct span *rest, int64_t *step, bool *is_begun) {
 
 /* An iteration line, or one of a validation. */
 struct head {
-    struct span fields; /* what stands behind the iteration */
+    struct span before; /* what stands before the iteration */
+    struct span fields; /* and behind it */
     int64_t step;
     bool is_validation;
     bool is_cut; /* the line ends within the head */
@@ -116,6 +119,7 @@ static bool find_head(struct span line, struct head *head) {
     for (const char *at = line.at; at < line.end && !head->is_cut; at++) {
         struct span rest = {at, line.end};
         bool is_begun = false;
+        head->before = (struct span){line.at, at};
         head->is_validation = *at == 'v';
         if ((*at == 'i' && take_iteration(&rest, &head->step, &is_begun)) ||
             (*at == 'v' && take_validation(&rest, &head->step, &is_begun))) {
@@ -132,14 +136,17 @@ struct oddity {
     int64_t key; /* of a cut line */
     const char *name;
     size_t line;
+    bool is_number; /* a field has one, of which binary64 holds not all */
 };
 
 struct log {
     const struct gcmp_metric_text *text;
     struct gcmp_metric_source *source;
     struct gradcmp_error *error;
-    size_t line, bars; /* of the last iteration line */
-    int64_t *whole;    /* keys of lines that are not cut */
+    size_t line;
+    struct span before, last_name; /* of the last iteration line that is not cut */
+    size_t bars;                   /* also of that */
+    int64_t *whole;                /* keys of lines that are not cut */
     size_t whole_count, whole_capacity;
     struct oddity *cuts, *odd; /* the latter: of each name the first */
     size_t cut_count, cut_capacity, odd_count, odd_capacity;
@@ -151,22 +158,50 @@ static int64_t key_of(const struct head *head) {
     return 2 * head->step + head->is_validation; /* a step has 18 digits at most */
 }
 
-/* Remember a field without a number, by what stands before its first colon. */
-static enum gradcmp_status note_odd(struct log *log, struct span field) {
+/* What stands before a field's first colon. */
+static struct span name_of(struct span field) {
     const char *colon = memchr(field.at, ':', length(field));
-    struct span name = trim((struct span){field.at, colon == NULL ? field.end : colon});
-    char *own = gcmp_arena_text(log->source->arena, name.at, length(name));
-    enum gcmp_map_result result =
-        own == NULL ? GCMP_MAP_NO_MEMORY
-                    : gcmp_map_add(&log->odd_names, own, length(name), log->odd_count, NULL);
-    if (result == GCMP_MAP_PRESENT) {
-        return GRADCMP_OK;
+    return trim((struct span){field.at, colon == NULL ? field.end : colon});
+}
+
+static void skip_digits(struct span *span) {
+    while (span->at < span->end && *span->at >= '0' && *span->at <= '9') {
+        span->at++;
     }
-    if (result == GCMP_MAP_NO_MEMORY ||
-        !gcmp_grow(&log->odd, log->odd_count, &log->odd_capacity, sizeof *log->odd)) {
-        GCMP_FAIL_MEMORY(log->error);
+}
+
+/* True for what is written as a decimal number. */
+static bool is_decimal(struct span value) {
+    (void)(take_char(&value, '-') || take_char(&value, '+'));
+    const char *start = value.at;
+    skip_digits(&value);
+    take_char(&value, '.');
+    skip_digits(&value);
+    if (value.at > start && (take_char(&value, 'e') || take_char(&value, 'E'))) {
+        (void)(take_char(&value, '-') || take_char(&value, '+'));
+        skip_digits(&value);
     }
-    log->odd[log->odd_count++] = (struct oddity){.name = own, .line = log->line};
+    return value.at > start && value.at == value.end;
+}
+
+/* Remember a field without a number that binary64 holds. */
+static enum gradcmp_status note_odd(struct log *log, struct span field, struct span value) {
+    struct span name = name_of(field);
+    size_t index;
+    if (!gcmp_map_find(&log->odd_names, name.at, length(name), &index)) {
+        char *own = gcmp_arena_text(log->source->arena, name.at, length(name));
+        index = log->odd_count;
+        if (own == NULL ||
+            gcmp_map_add(&log->odd_names, own, length(name), index, NULL) != GCMP_MAP_ADDED ||
+            !gcmp_grow(&log->odd, log->odd_count, &log->odd_capacity, sizeof *log->odd)) {
+            GCMP_FAIL_MEMORY(log->error);
+        }
+        log->odd[log->odd_count++] = (struct oddity){.name = own, .line = log->line};
+    }
+    if (value.at > field.at && is_decimal(value) && !log->odd[index].is_number) {
+        log->odd[index].is_number = true;
+        log->odd[index].line = log->line;
+    }
     return GRADCMP_OK;
 }
 
@@ -182,7 +217,7 @@ static enum gradcmp_status read_field(struct log *log, struct span field, const 
         return GRADCMP_OK;
     }
     if (length(name) == 0 || !gcmp_metric_number(value.at, length(value), &point)) {
-        return note_odd(log, field);
+        return note_odd(log, field, value);
     }
     char own[GCMP_METRIC_MAX_NAME_BYTES];
     static const char prefix[] = "validation: ";
@@ -213,14 +248,57 @@ static size_t count_bars(struct span span) {
     return bars;
 }
 
-/* True where a line ends too early: within a field, or as the text's last one with fewer fields
- * than the line before it. */
-static bool is_cut(struct log *log, struct span line, const struct head *head, bool is_open) {
-    size_t before = log->bars, bars = count_bars(head->fields);
-    if (!head->is_validation) {
-        log->bars = bars;
+static bool is_same(struct span a, struct span b) {
+    return length(a) == length(b) && (length(a) == 0 || memcmp(a.at, b.at, length(a)) == 0);
+}
+
+/* The name of the last field of a line that ends with its '|'. */
+static struct span last_name_of(struct span fields) {
+    const char *end = fields.end > fields.at ? fields.end - 1 : fields.end, *at = end;
+    while (at > fields.at && at[-1] != '|') {
+        at--;
     }
-    return line.end[-1] != '|' || (is_open && !head->is_validation && bars < before);
+    return name_of(trim((struct span){at, end}));
+}
+
+/* True where a line ends too early: within a field, or as the text's last one with fewer fields
+ * than the line before it and another one at the end. */
+static bool is_cut(struct log *log, struct span line, const struct head *head, bool is_open) {
+    if (line.end[-1] != '|') {
+        return true;
+    }
+    if (head->is_validation) {
+        return false;
+    }
+    size_t bars = count_bars(head->fields);
+    struct span last_name = last_name_of(head->fields);
+    if (is_open && bars < log->bars && !is_same(last_name, log->last_name)) {
+        return true;
+    }
+    log->bars = bars;
+    log->last_name = last_name;
+    log->before = head->before;
+    return false;
+}
+
+/* True for the same text, but for the digits. */
+static bool is_alike(struct span a, struct span b) {
+    skip_digits(&a);
+    skip_digits(&b);
+    while (a.at < a.end && b.at < b.end && *a.at == *b.at) {
+        a.at++;
+        b.at++;
+        skip_digits(&a);
+        skip_digits(&b);
+    }
+    return a.at == a.end && b.at == b.end;
+}
+
+/* True where the text ends within a head that begins as the iteration line before it does: others
+ * mention an iteration. */
+static bool is_head_cut(const struct log *log, const struct head *head, bool is_open) {
+    bool has_line = log->before.at != NULL && !head->is_validation;
+    return is_open && head->is_cut && (!has_line || is_alike(head->before, log->before));
 }
 
 /* Read a line; `is_open` where the text ends without ending the line. */
@@ -228,7 +306,7 @@ static enum gradcmp_status read_line(struct log *log, struct span line, bool is_
     struct head head;
     line = trim(line);
     if (!find_head(line, &head)) {
-        return head.is_cut && is_open ? note_cut(log, &head) : GRADCMP_OK;
+        return is_head_cut(log, &head, is_open) ? note_cut(log, &head) : GRADCMP_OK;
     }
     if (is_cut(log, line, &head, is_open)) {
         return note_cut(log, &head);
@@ -309,27 +387,14 @@ static void judge_cuts(struct log *log) {
     }
 }
 
-/* True for names that stand for numbers wherever Megatron-LM writes them. */
-static bool is_of_numbers(const struct gcmp_metric_source *source, const char *name) {
-    static const char *const endings[] = {"loss",          "norm",       "loss scale",
-                                          "learning rate", "batch size", "zeros",
-                                          "samples",       "iterations", "(ms)"};
-    size_t length = strlen(name), index;
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        size_t end = strlen(endings[i]);
-        if (length >= end && strcmp(name + length - end, endings[i]) == 0) {
-            return true;
-        }
-    }
-    return gcmp_map_find(&source->names, name, length, &index);
-}
-
-/* A field that has a number elsewhere has lost it; others are remarks. */
+/* A field that has a number elsewhere has lost it, as has one that writes more than binary64 holds;
+ * others are remarks. */
 static void judge_odd(struct log *log) {
-    size_t remarks = 0;
+    size_t remarks = 0, index;
     for (size_t i = 0; i < log->odd_count; i++) {
         const struct oddity *odd = &log->odd[i];
-        if (is_of_numbers(log->source, odd->name)) {
+        if (odd->is_number ||
+            gcmp_map_find(&log->source->names, odd->name, strlen(odd->name), &index)) {
             note_damage(log, "line %zu: \"%.80s\" without a number that binary64 holds", odd->line,
                         odd->name);
         } else if (remarks++ < MAX_TOLD) {

@@ -98,8 +98,9 @@ static void test_log__prefixes_repeats_and_other_lines_do_not_matter(void **stat
 static void test_log__a_cut_line_is_damage(void **state) {
     static const char *const cuts[] = {" [x] iteration 2/ 24 | lm loss: 1.5 | grad no",
                                        " [x] iteration 2/ 24 | lm loss: 1.5 | grad no\nend\n",
-                                       " [x] iteration 2/ 24",
-                                       " [x] iteration 2/",
+                                       " [2026-11-01 10:00:09] iteration 2/ 24",
+                                       " [2026-11-01 10:00:09] iteration 2/",
+                                       " [x] iteration 2/ 24 | lm loss: 1.5 |", /* after a field */
                                        " validation loss at iteration 1 on va",
                                        " validation loss at iteration 1 | lm loss value: 1"};
     char text[1024];
@@ -120,6 +121,21 @@ static void test_log__a_cut_line_is_damage(void **state) {
     json_decref(document);
 }
 
+static void test_log__a_last_line_without_its_newline_may_be_whole(void **state) {
+    static const char *const ends[] = {
+        " [2026-11-01 10:00:00] iteration 2/ 24 | consumed samples: 64 | grad norm: 0.833 |",
+        " [after training is done] iteration 24/24", " [after training is done] iteration 24/",
+        " [2026-11-01 10:00:09]_iteration 2/"};
+    char text[1024], whole[sizeof text + 1];
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        snprintf(text, sizeof text, "%s%s", LINE("1", "1.0"), ends[i]);
+        snprintf(whole, sizeof whole, "%s\n", text);
+        if (strcmp(verdict_of(*state, whole, text), "match") != 0) {
+            fail_msg("not whole: %s", ends[i]);
+        }
+    }
+}
+
 static void test_log__a_cut_line_that_a_restart_wrote_again_is_told(void **state) {
     text_file(*state, "a", LINE("1", "1.0") LINE("2", "1.5"));
     text_file(*state, "b",
@@ -134,8 +150,19 @@ static void test_log__a_cut_line_that_a_restart_wrote_again_is_told(void **state
 static void test_log__a_number_that_is_none_is_damage_and_a_remark_is_not(void **state) {
     static const char good[] = LINE("1", "1.0") LINE("2", "1.5");
     assert_string_equal(verdict_of(*state, good, LINE("1", "1.0") LINE("2", "abc")), "invalid");
-    assert_string_equal(verdict_of(*state, LINE("1", "abc"), LINE("1", "abc")), "invalid");
-    assert_string_equal(verdict_of(*state, LINE("1", "1: abc"), LINE("1", "1: abc")), "invalid");
+    assert_string_equal(verdict_of(*state, good, LINE("1", "abc") LINE("2", "1.5")), "invalid");
+    static const char *const unheld[] = {LINE("1", "1e999"), LINE("1", "0.12345678901234567899"),
+                                         LINE("1", "None") LINE("2", "-1.5e-999")};
+    for (size_t i = 0; i < sizeof unheld / sizeof unheld[0]; i++) {
+        assert_string_equal(verdict_of(*state, unheld[i], unheld[i]), "invalid");
+    }
+    static const char *const never[] = {
+        LINE("1", "None"), LINE("1", "1 | router loss: n/a") LINE("2", "2 | router loss: 5 %"),
+        LINE("1", "1 | number of samples: 2026-11-01"), LINE("1", "1 | 12 | 1e999")};
+    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++) {
+        assert_string_equal(verdict_of(*state, never[i], never[i]), "match");
+    }
+    assert_string_equal(verdict_of(*state, LINE("1", "1.0"), LINE("1", "None")), "differ");
     assert_string_equal(verdict_of(*state,
                                    LINE("1", "1 | odd thing: 3") LINE("2", "1 | odd thing: "),
                                    LINE("1", "1 | odd thing: 3") LINE("2", "1")),
@@ -344,6 +371,7 @@ int main(void) {
         TEMP_TEST(test_golden__what_is_no_golden_is_invalid),
         TEMP_TEST(test_log__prefixes_repeats_and_other_lines_do_not_matter),
         TEMP_TEST(test_log__a_cut_line_is_damage),
+        TEMP_TEST(test_log__a_last_line_without_its_newline_may_be_whole),
         TEMP_TEST(test_log__a_cut_line_that_a_restart_wrote_again_is_told),
         TEMP_TEST(test_log__a_number_that_is_none_is_damage_and_a_remark_is_not),
         TEMP_TEST(test_log__matches_events_at_printed_digits_only),
