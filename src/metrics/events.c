@@ -32,6 +32,7 @@ struct reader {
     uint64_t record_offset_bytes;
     size_t record; /* index of the record being read */
     size_t other_tensors;
+    struct gradcmp_error error; /* why the reading stopped, or a value is lost */
 };
 
 /* Point *out at `count` bytes of the file, which has them. */
@@ -63,7 +64,7 @@ static enum gradcmp_status window_get(struct window *window, uint64_t offset_byt
 }
 
 #define DAMAGED(reader, code, offset, ...)                                                         \
-    gcmp_error_set(&(reader)->source->damage, (code),                                              \
+    gcmp_error_set(&(reader)->error, (code),                                                       \
                    gcmp_dir_file_path((reader)->window.dir, (reader)->window.file), (offset),      \
                    __VA_ARGS__)
 
@@ -85,26 +86,40 @@ static enum gradcmp_status broken(struct reader *reader, uint64_t offset_bytes) 
                    "record %zu: its checksum is right, but it is no event message", reader->record);
 }
 
-/* Read a tensor into a point; *is_scalar false where it holds no single number. */
+/* Mark the source as damaged; of several damages the first one is told. */
+static void note_damage(struct reader *reader) {
+    struct gcmp_metric_source *source = reader->source;
+    gcmp_error_add_path(&reader->error,
+                        gcmp_dir_file_path(reader->window.dir, reader->window.file));
+    if (!source->is_damaged) {
+        source->damage = reader->error;
+        source->is_damaged = true;
+    }
+    reader->error = (struct gradcmp_error){0};
+}
+
+/* Read a tensor into a point; *is_scalar false where it holds no single number, *is_lost where
+ * it holds one that no point does, which damages the source and stops nothing. */
 static enum gradcmp_status read_tensor(struct reader *reader, struct gcmp_cursor tensor,
-                                       struct gcmp_metric_point *point, bool *is_scalar) {
+                                       struct gcmp_metric_point *point, bool *is_scalar,
+                                       bool *is_lost) {
     uint64_t dtype = 0, offset_bytes = gcmp_cursor_offset(&tensor);
     enum gcmp_tensor_kind kind = gcmp_tensor_read(tensor, point, &dtype);
     *is_scalar = kind == GCMP_TENSOR_SCALAR;
-    switch (kind) {
-    case GCMP_TENSOR_BROKEN:
-        return broken(reader, offset_bytes);
-    case GCMP_TENSOR_UNKNOWN_TYPE:
-        return DAMAGED(reader, GRADCMP_ERROR_UNSUPPORTED, offset_bytes,
-                       "record %zu: a scalar of TensorFlow's type %llu, which is not read",
-                       reader->record, (unsigned long long)dtype);
-    case GCMP_TENSOR_TOO_LARGE:
-        return DAMAGED(reader, GRADCMP_ERROR_UNSUPPORTED, offset_bytes,
-                       "record %zu: a whole number past 2^53 that binary64 does not hold",
-                       reader->record);
-    default:
-        return GRADCMP_OK;
+    *is_lost = kind == GCMP_TENSOR_UNKNOWN_TYPE || kind == GCMP_TENSOR_TOO_LARGE;
+    if (kind == GCMP_TENSOR_UNKNOWN_TYPE) {
+        (void)DAMAGED(reader, GRADCMP_ERROR_UNSUPPORTED, offset_bytes,
+                      "record %zu: a scalar of TensorFlow's type %llu, which is not read",
+                      reader->record, (unsigned long long)dtype);
+    } else if (kind == GCMP_TENSOR_TOO_LARGE) {
+        (void)DAMAGED(reader, GRADCMP_ERROR_UNSUPPORTED, offset_bytes,
+                      "record %zu: a whole number past 2^53 that binary64 does not hold",
+                      reader->record);
     }
+    if (*is_lost) {
+        note_damage(reader);
+    }
+    return kind == GCMP_TENSOR_BROKEN ? broken(reader, offset_bytes) : GRADCMP_OK;
 }
 
 /* Read one Summary.Value. */
@@ -113,7 +128,7 @@ static enum gradcmp_status read_value(struct reader *reader, struct gcmp_cursor 
     struct gcmp_wire_field field;
     struct gcmp_cursor tag = {0};
     struct gcmp_metric_point point = {.step = step};
-    bool is_broken, is_scalar = false;
+    bool is_broken, is_scalar = false, is_lost = false;
     uint64_t offset_bytes = gcmp_cursor_offset(&value);
     while (gcmp_wire_next(&value, &field, &is_broken)) {
         if (field.number == VALUE_TAG && field.type == GCMP_WIRE_BYTES) {
@@ -123,21 +138,21 @@ static enum gradcmp_status read_value(struct reader *reader, struct gcmp_cursor 
             point.value = to_float32(field.integer);
             point.type = GCMP_METRIC_FLOAT32;
         } else if (field.number == VALUE_TENSOR && field.type == GCMP_WIRE_BYTES) {
-            GCMP_TRY(read_tensor(reader, field.inside, &point, &is_scalar));
+            GCMP_TRY(read_tensor(reader, field.inside, &point, &is_scalar, &is_lost));
         }
     }
     if (is_broken) {
         return broken(reader, offset_bytes);
     }
     if (!is_scalar) {
-        reader->other_tensors++;
+        reader->other_tensors += !is_lost;
         return GRADCMP_OK;
     }
     if (tag.length_bytes == 0) {
         return broken(reader, offset_bytes);
     }
     return gcmp_metric_add(reader->source, (const char *)tag.bytes, tag.length_bytes, point,
-                           &reader->source->damage);
+                           &reader->error);
 }
 
 static enum gradcmp_status read_summary(struct reader *reader, struct gcmp_cursor summary,
@@ -193,7 +208,7 @@ static enum gradcmp_status frame(struct reader *reader, uint64_t offset_bytes,
                                  struct gcmp_cursor *data) {
     struct window *window = &reader->window;
     uint64_t left = window->file_bytes - offset_bytes, length, crc;
-    struct gradcmp_error *damage = &reader->source->damage;
+    struct gradcmp_error *damage = &reader->error;
     const unsigned char *bytes;
     if (left < HEADER_BYTES) {
         return DAMAGED(reader, GRADCMP_ERROR_CORRUPT, offset_bytes,
@@ -259,22 +274,18 @@ enum gradcmp_status gcmp_events_read(struct gcmp_dir *dir, uint32_t file,
                                      struct gcmp_metric_source *source,
                                      struct gradcmp_error *error) {
     struct reader reader = open_reader(dir, file, source);
-    struct gradcmp_error before = source->damage;
     enum gradcmp_status status = read_records(&reader);
     free(reader.window.bytes);
     source->file_count++;
     if (status != GRADCMP_OK) {
-        gcmp_error_add_path(&source->damage, gcmp_dir_file_path(dir, file));
         if (status == GRADCMP_ERROR_MEMORY || status == GRADCMP_ERROR_IO) {
+            gcmp_error_add_path(&reader.error, gcmp_dir_file_path(dir, file));
             if (error != NULL) {
-                *error = source->damage;
+                *error = reader.error;
             }
             return status;
         }
-        if (source->is_damaged) {
-            source->damage = before; /* the first one is told */
-        }
-        source->is_damaged = true;
+        note_damage(&reader);
     }
     if (reader.other_tensors > 0) {
         gcmp_metric_note(source, "%s: %zu summaries that are no scalars are left out",

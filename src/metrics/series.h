@@ -68,7 +68,7 @@ struct gcmp_metric_source {
     const char **left_out; /* metrics that --match and --exclude leave; in the arena */
     size_t left_out_count;
     struct gcmp_dir *dir; /* where it was read; owned */
-    /* Set where reading stopped before the end, although what came before could be read. */
+    /* Set where reading stopped before the end, or passed over a value: the rest could be read. */
     bool is_damaged;
     struct gradcmp_error damage;
 };

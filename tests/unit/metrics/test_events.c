@@ -120,6 +120,34 @@ static void test_events__scalars_that_cannot_be_held_are_invalid(void **state) {
     }
 }
 
+static void test_events__the_values_beside_one_that_cannot_be_held_are_shown(void **state) {
+    static const unsigned char scalars[][24] = {
+        SCALAR(8, 9, 0x22, 8, 1, 0, 0, 0, 0, 0, 0x20, 0),    /* int64 2^53 + 1 */
+        SCALAR(8, 8, 0x4a, 8, 0, 0, 0x80, 0x3f, 0, 0, 0, 0), /* complex64 */
+        SCALAR(8, 0, 0x22, 1, 0x3c)};                        /* no type */
+    for (size_t i = 0; i < sizeof scalars / sizeof scalars[0]; i++) {
+        for (int is_cut = 0; is_cut < 2; is_cut++) {
+            struct records a = {0}, b = {0};
+            put_version(&a);
+            put_simple(&a, 1, "loss", 1);
+            put_simple(&a, 2, "loss", 2);
+            put_version(&b);
+            put_simple(&b, 1, "loss", 1);
+            put_event(&b, 1, "x", scalars[i], 2U + scalars[i][1]);
+            put_simple(&b, 2, "loss", 3);
+            b.bytes[b.length_bytes++] = 0; /* a further damage: the first one is told */
+            b.length_bytes -= is_cut == 0;
+            save(*state, "a", &a);
+            save(*state, "b", &b);
+            json_t *document = compare(*state, "a", "b"), *metric = metric_of(document, "loss");
+            assert_string_equal(text_of(document, "verdict"), "invalid");
+            assert_non_null(strstr(text_of(document, "summary"), "record 2: "));
+            assert_int_equal(count_of(metric, "values_differ"), 1);
+            json_decref(document);
+        }
+    }
+}
+
 static void test_events__a_negative_zero_is_equal_and_not_bit_for_bit(void **state) {
     static const float values[] = {0.0F, -0.0F};
     static const char *const words[] = {"bit for bit", "zeros or NaN have other bits"};
@@ -295,6 +323,7 @@ int main(void) {
         TEMP_TEST(test_events__both_encodings_give_the_value),
         TEMP_TEST(test_events__scalars_of_all_types_are_read),
         TEMP_TEST(test_events__scalars_that_cannot_be_held_are_invalid),
+        TEMP_TEST(test_events__the_values_beside_one_that_cannot_be_held_are_shown),
         TEMP_TEST(test_events__a_negative_zero_is_equal_and_not_bit_for_bit),
         TEMP_TEST(test_events__tensors_of_other_shapes_are_left_out),
         TEMP_TEST(test_events__one_ulp_is_told_with_both_patterns),
