@@ -16,7 +16,8 @@
 #include "base/json_text.h"
 #include "report/json.h"
 
-enum { MAX_FILE_BYTES = 1 << 30, DIGEST_DIGITS = 32, SCHEMA = 1 };
+/* Schema 1 spelled the paths of keys with slashes, and of texts that read as numbers, otherwise. */
+enum { MAX_FILE_BYTES = 1 << 30, DIGEST_DIGITS = 32, SCHEMA = 2 };
 static const char KIND[] = "gradcmp bits fingerprints";
 
 static const char *const list_names[] = {"entries", "of_layout"};
@@ -216,8 +217,9 @@ struct reader {
     const char *path;
     struct gcmp_arena *arena;
     struct gcmp_bits_hashes *out;
-    char *checksum; /* as the file states it; NULL: not yet */
-    bool has_schema, has_kind, has_list[2];
+    char *checksum;    /* as the file states it; NULL: not yet */
+    json_int_t schema; /* 0: none */
+    bool has_kind, has_list[2];
     struct gradcmp_error *error;
 };
 
@@ -285,7 +287,7 @@ static enum gradcmp_status take_member(struct reader *reader, struct gcmp_json_p
     enum gradcmp_status status = GRADCMP_OK;
     GCMP_TRY(reword(reader, gcmp_json_parts_value(members, &value, reader->error)));
     if (strcmp(name, "schema") == 0) {
-        reader->has_schema = json_integer_value(value) == SCHEMA;
+        reader->schema = json_integer_value(value);
     } else if (strcmp(name, "kind") == 0) {
         reader->has_kind = json_is_string(value) && strcmp(json_string_value(value), KIND) == 0;
     } else if (strcmp(name, "layout") == 0) {
@@ -313,7 +315,14 @@ static enum gradcmp_status walk_members(struct reader *reader, struct gcmp_json_
 /* Check what was read against what has to be there. */
 static enum gradcmp_status check_document(const struct reader *reader) {
     char own[DIGEST_DIGITS + 1];
-    if (!reader->has_kind || !reader->has_schema || reader->out->layout == NULL ||
+    if (reader->has_kind && reader->schema > 0 && reader->schema != SCHEMA) {
+        return gcmp_error_set(reader->error, GRADCMP_ERROR_UNSUPPORTED, reader->path,
+                              GRADCMP_NO_OFFSET,
+                              "fingerprints of schema %lld, where this program spells paths by "
+                              "schema %d: write them again, or use the version that wrote them",
+                              (long long)reader->schema, SCHEMA);
+    }
+    if (!reader->has_kind || reader->schema != SCHEMA || reader->out->layout == NULL ||
         reader->checksum == NULL) {
         return fail_foreign(reader->path, "kind, schema, layout or checksum", reader->error);
     }
