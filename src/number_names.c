@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/dtype.h"
 #include "unshard/name_parse.h"
 
@@ -77,15 +78,7 @@ static enum gradcmp_status collect(struct naming *naming) {
 }
 
 static int compare_shapes(const struct item *a, const struct item *b) {
-    if (a->ndim != b->ndim) {
-        return a->ndim < b->ndim ? -1 : 1;
-    }
-    for (unsigned d = 0; d < a->ndim; d++) {
-        if (a->shape[d] != b->shape[d]) {
-            return a->shape[d] < b->shape[d] ? -1 : 1;
-        }
-    }
-    return 0;
+    return gcmp_order_shapes(a->shape, a->ndim, b->shape, b->ndim);
 }
 
 static int compare_items(const void *left, const void *right) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/dtype.h"
 #include "base/map.h"
 #include "base/model_names.h"
@@ -191,15 +192,7 @@ static int order_shapes(const void *left, const void *right) {
     if (a->shape == NULL || b->shape == NULL) {
         return (a->shape != NULL) - (b->shape != NULL);
     }
-    if (a->ndim != b->ndim) {
-        return a->ndim < b->ndim ? -1 : 1;
-    }
-    for (unsigned d = 0; d < a->ndim; d++) {
-        if (a->shape[d] != b->shape[d]) {
-            return a->shape[d] < b->shape[d] ? -1 : 1;
-        }
-    }
-    return 0;
+    return gcmp_order_shapes(a->shape, a->ndim, b->shape, b->ndim);
 }
 
 /* The first of `count` entries with another shape; `count`: none. */

@@ -37,4 +37,18 @@ static inline bool gcmp_product(const uint64_t *extents, unsigned ndim, uint64_t
     return true;
 }
 
+/* An order of shapes, for sorting: by the number of axes, then by extents from the first on. */
+static inline int gcmp_order_shapes(const uint64_t *a, unsigned ndim_a, const uint64_t *b,
+                                    unsigned ndim_b) {
+    if (ndim_a != ndim_b) {
+        return ndim_a < ndim_b ? -1 : 1;
+    }
+    for (unsigned d = 0; d < ndim_a; d++) {
+        if (a[d] != b[d]) {
+            return a[d] < b[d] ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
 #endif

@@ -68,19 +68,6 @@ static enum gradcmp_status window_get(struct window *window, uint64_t offset_byt
                    gcmp_dir_file_path((reader)->window.dir, (reader)->window.file), (offset),      \
                    __VA_ARGS__)
 
-static double to_float32(uint64_t bits) {
-    uint32_t narrow = (uint32_t)bits;
-    float value;
-    memcpy(&value, &narrow, sizeof value);
-    return (double)value;
-}
-
-static double to_float64(uint64_t bits) {
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 static enum gradcmp_status broken(struct reader *reader, uint64_t offset_bytes) {
     return DAMAGED(reader, GRADCMP_ERROR_CORRUPT, offset_bytes,
                    "record %zu: its checksum is right, but it is no event message", reader->record);
@@ -135,7 +122,7 @@ static enum gradcmp_status read_value(struct reader *reader, struct gcmp_cursor 
             tag = field.inside;
         } else if (field.number == VALUE_SIMPLE && field.type == GCMP_WIRE_FIXED32) {
             is_scalar = true;
-            point.value = to_float32(field.integer);
+            point.value = gcmp_wire_float(field.integer);
             point.type = GCMP_METRIC_FLOAT32;
         } else if (field.number == VALUE_TENSOR && field.type == GCMP_WIRE_BYTES) {
             GCMP_TRY(read_tensor(reader, field.inside, &point, &is_scalar, &is_lost));
@@ -304,7 +291,7 @@ double gcmp_events_first_time(struct gcmp_dir *dir, uint32_t file) {
         struct gcmp_wire_field field;
         while (gcmp_wire_next(&data, &field, &is_broken)) {
             if (field.number == EVENT_WALL_TIME && field.type == GCMP_WIRE_FIXED64) {
-                time = to_float64(field.integer);
+                time = gcmp_wire_double(field.integer);
             }
         }
     }

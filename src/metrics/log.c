@@ -160,8 +160,11 @@ static int64_t key_of(const struct head *head) {
 
 /* What stands before a field's first colon. */
 static struct span name_of(struct span field) {
-    const char *colon = memchr(field.at, ':', length(field));
-    return trim((struct span){field.at, colon == NULL ? field.end : colon});
+    struct span name = {field.at, field.at};
+    while (name.end < field.end && *name.end != ':') {
+        name.end++;
+    }
+    return trim(name);
 }
 
 static void skip_digits(struct span *span) {

@@ -118,18 +118,6 @@ static bool read_elements(struct gcmp_cursor tensor, const struct type *type, si
     return !is_broken;
 }
 
-static double from_binary32(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return (double)value;
-}
-
-static double from_binary64(uint64_t bits) {
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 static double from_binary16(uint32_t bits) {
     int exponent = (int)(bits >> 10 & 31);
     double fraction = (double)(bits & 1023);
@@ -157,16 +145,16 @@ static enum gcmp_tensor_kind to_point(const struct type *type, uint64_t bits,
                       : GCMP_METRIC_FLOAT64;
     switch (type->number) {
     case BINARY32:
-        point->value = from_binary32((uint32_t)bits);
+        point->value = gcmp_wire_float((uint32_t)bits);
         break;
     case BINARY64:
-        point->value = from_binary64(bits);
+        point->value = gcmp_wire_double(bits);
         break;
     case BINARY16:
         point->value = from_binary16((uint32_t)bits & 0xffff);
         break;
     case BFLOAT16:
-        point->value = from_binary32((uint32_t)bits << 16);
+        point->value = gcmp_wire_float((uint32_t)bits << 16);
         break;
     default:
         if (!from_whole(type, bits, &point->value)) {

@@ -1,6 +1,8 @@
 /* The wire format of Protocol Buffers. */
 #include "metrics/wire.h"
 
+#include <string.h>
+
 bool gcmp_wire_varint(struct gcmp_cursor *cursor, uint64_t *out) {
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -61,4 +63,17 @@ bool gcmp_wire_next(struct gcmp_cursor *cursor, struct gcmp_wire_field *out, boo
     out->type = (enum gcmp_wire_type)(key & 7);
     *is_broken = false;
     return true;
+}
+
+double gcmp_wire_float(uint64_t bits) {
+    uint32_t narrow = (uint32_t)bits;
+    float value;
+    memcpy(&value, &narrow, sizeof value);
+    return (double)value;
+}
+
+double gcmp_wire_double(uint64_t bits) {
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
 }

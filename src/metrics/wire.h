@@ -26,4 +26,8 @@ bool gcmp_wire_next(struct gcmp_cursor *cursor, struct gcmp_wire_field *out, boo
 /* Read a base-128 varint of at most 64 bits. */
 bool gcmp_wire_varint(struct gcmp_cursor *cursor, uint64_t *out);
 
+/* The real number that the bits of a binary32 (the lower half), or a binary64, stand for. */
+double gcmp_wire_float(uint64_t bits);
+double gcmp_wire_double(uint64_t bits);
+
 #endif
