@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/catalogue.h"
-#include "base/model_names.h"
+#include "base/checked.h"
 #include "base/map.h"
+#include "base/model_names.h"
 
 /* More modules than unsharding reads layers have no layers stated; of more copies none is named. */
 enum { MAX_LAYERS = 65536, MAX_COPIES = 64 };
@@ -71,12 +72,6 @@ static enum gradcmp_status note_weight(struct tying *tying, size_t index) {
     return GRADCMP_OK;
 }
 
-static bool has_shape(const struct gcmp_pt_tensor *tensor, const struct gcmp_ds_param *param) {
-    return tensor->ndim == param->ndim &&
-           (param->ndim == 0 ||
-            memcmp(tensor->shape, param->shape, param->ndim * sizeof *param->shape) == 0);
-}
-
 static enum gradcmp_status tie(struct tying *tying, const struct gcmp_ds_model *models,
                                size_t count) {
     for (size_t m = 0; m < count; m++) {
@@ -91,7 +86,8 @@ static enum gradcmp_status tie(struct tying *tying, const struct gcmp_ds_model *
         const struct rest *rest = &tying->rests[i];
         bool is_clear = rest->tied_count == 1 && rest->weight_count == 1;
         struct gcmp_pt_tensor *weight = is_clear ? &tying->set->tensors[rest->weight] : NULL;
-        if (weight != NULL && has_shape(weight, rest->param)) {
+        if (weight != NULL &&
+            gcmp_dims_equal(weight->ndim, weight->shape, rest->param->ndim, rest->param->shape)) {
             weight->name = rest->param->name;
         }
     }

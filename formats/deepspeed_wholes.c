@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/catalogue.h"
+#include "base/checked.h"
 #include "base/grow.h"
 
 struct piece {
@@ -28,8 +29,7 @@ struct source_key {
 };
 
 static bool same_shape(const struct gcmp_ds_param *a, const struct gcmp_ds_param *b) {
-    return a->ndim == b->ndim &&
-           (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
+    return gcmp_dims_equal(a->ndim, a->shape, b->ndim, b->shape);
 }
 
 /* Find the tensor of a name and state, or start it. NULL without memory. */

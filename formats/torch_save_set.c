@@ -41,8 +41,7 @@ bool gcmp_pt_is_float(const struct gcmp_pt_tensor *tensor) {
 }
 
 bool gcmp_pt_same_shape(const struct gcmp_pt_tensor *a, const struct gcmp_pt_tensor *b) {
-    return a->ndim == b->ndim &&
-           (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
+    return gcmp_dims_equal(a->ndim, a->shape, b->ndim, b->shape);
 }
 
 bool gcmp_pt_is_numbered(const struct gcmp_pt_tensor *tensor) {

@@ -37,13 +37,20 @@ struct candidate {
 struct search {
     struct gcmp_pt_place *place;
     struct gcmp_text path; /* of what is looked at */
-    bool is_below_state;   /* its entries stand under "state" */
     /* By address: dicts below MAX_DEPTH, for objects may hold each other (-> 0), and what holds
      * nothing from some depth on, for many may hold it (-> 1 + depth). */
     struct gcmp_map seen;
     const struct gcmp_node *above[MOST_DEPTH + 1]; /* what it is in, by depth */
     struct candidate candidates[MAX_DICTS];
     size_t count;
+};
+
+/* What stands in a dict, or in a list. */
+struct entry {
+    const struct gcmp_node *key; /* NULL: in a list */
+    const char *word;            /* the key, or the place in the list, as text */
+    const struct gcmp_node *value;
+    const char *above; /* the word that the dict stands under; "" in a list */
 };
 
 #define PLACE_FAIL(place, code, node, ...)                                                         \
@@ -124,6 +131,15 @@ static bool has_tensor(const struct gcmp_node *node) {
     return false;
 }
 
+static bool is_among(const char *const *words, size_t count, const char *word) {
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(words[i], word) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* --- dicts of tensors --- */
 
 static enum gradcmp_status walk_entry(struct gcmp_pt_place *place, const struct gcmp_node *key,
@@ -163,16 +179,17 @@ enum gradcmp_status gcmp_pt_walk_tensors(struct gcmp_pt_place *place, const stru
 
 /* True for the tensors that an optimizer keeps of one parameter. What is under a number, or a word
  * that is no name of a parameter, must show it more clearly: others keep averages as well. */
-static bool is_parameter_state(const struct search *search, const struct gcmp_node *key,
-                               const struct gcmp_node *node) {
+static bool is_parameter_state(const struct entry *entry) {
+    const struct gcmp_node *node = entry->value;
     if (!is_dict(node) || gcmp_node_count(node) > MAX_STATES) {
         return false;
     }
     bool has_first = gcmp_pt_is_tensor(gcmp_node_get(node, "exp_avg"));
     bool has_second = gcmp_pt_is_tensor(gcmp_node_get(node, "exp_avg_sq"));
     bool has_momentum = gcmp_pt_is_tensor(gcmp_node_get(node, "momentum_buffer"));
-    const char *name = gcmp_node_text(key);
-    bool is_clear = (name != NULL && strchr(name, '.') != NULL) || search->is_below_state;
+    const char *name = gcmp_node_text(entry->key);
+    bool is_clear =
+        (name != NULL && strchr(name, '.') != NULL) || strcmp(entry->above, "state") == 0;
     return (has_first && has_second) || (is_clear && (has_first || has_second || has_momentum));
 }
 
@@ -181,11 +198,8 @@ static bool is_flattened(const char *name) {
     static const char *const words[] = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step",
                                         "momentum_buffer"};
     const char *dot = strrchr(name, '.');
-    bool found = strncmp(name, "state.", 6) == 0 || strncmp(name, "param_groups.", 13) == 0;
-    for (size_t i = 0; dot != NULL && i < sizeof words / sizeof *words; i++) {
-        found = found || strcmp(dot + 1, words[i]) == 0;
-    }
-    return found;
+    return strncmp(name, "state.", 6) == 0 || strncmp(name, "param_groups.", 13) == 0 ||
+           (dot != NULL && is_among(words, sizeof words / sizeof *words, dot + 1));
 }
 
 /* True where all tensors of a dict have such names, and there is one. */
@@ -279,25 +293,23 @@ static enum gradcmp_status mark_seen(struct search *search, const struct gcmp_no
 static enum gradcmp_status look_into(struct search *search, const struct gcmp_node *node,
                                      const char *word, unsigned depth);
 
-/* Look into what stands under a word (of a list: under a number, with key NULL). */
-static enum gradcmp_status look_below(struct search *search, const struct gcmp_node *key,
-                                      const char *word, const struct gcmp_node *value,
+static enum gradcmp_status look_below(struct search *search, const struct entry *entry,
                                       unsigned depth) {
     size_t length = search->path.length_bytes;
-    GCMP_TRY(check_word(search->place, word));
-    bool is_state = is_parameter_state(search, key, value) && !is_optimizer(value);
-    gcmp_text_addf(&search->path, "%s%s", length == 0 ? "" : ".", word);
+    GCMP_TRY(check_word(search->place, entry->word));
+    gcmp_text_addf(&search->path, "%s%s", length == 0 ? "" : ".", entry->word);
     if (search->path.failed) {
         GCMP_FAIL_MEMORY(search->place->error);
     }
     enum gradcmp_status status;
-    if (is_state) {
+    if (is_parameter_state(entry) && !is_optimizer(entry->value)) {
         const char *path;
         status = keep_path(search, &path);
-        status =
-            status == GRADCMP_OK ? gcmp_pt_walk_state(search->place, key, value, path) : status;
+        status = status == GRADCMP_OK
+                     ? gcmp_pt_walk_state(search->place, entry->key, entry->value, path)
+                     : status;
     } else {
-        status = look_into(search, value, word, depth);
+        status = look_into(search, entry->value, entry->word, depth);
     }
     search->path.bytes[length] = '\0';
     search->path.length_bytes = length;
@@ -315,8 +327,8 @@ static enum gradcmp_status look_into_list(struct search *search, const struct gc
         }
         if (is_dict(item)) {
             snprintf(number, sizeof number, "%zu", i);
-            search->is_below_state = false;
-            GCMP_TRY(look_below(search, NULL, number, item, depth + 1));
+            const struct entry entry = {.word = number, .value = item, .above = ""};
+            GCMP_TRY(look_below(search, &entry, depth + 1));
         }
     }
     return GRADCMP_OK;
@@ -331,8 +343,8 @@ static enum gradcmp_status look_into_dict(struct search *search, const struct gc
         GCMP_TRY(gcmp_pt_visit(search->place, dict, 0));
         if (gcmp_node_pair(dict, i, &key, &value) && (is_dict(value) || is_list(value)) &&
             (word = key_text(key, number, sizeof number)) != NULL) {
-            search->is_below_state = strcmp(name, "state") == 0;
-            GCMP_TRY(look_below(search, key, word, value, depth + 1));
+            const struct entry entry = {key, word, value, name};
+            GCMP_TRY(look_below(search, &entry, depth + 1));
         }
     }
     return GRADCMP_OK;
@@ -386,15 +398,6 @@ static enum gradcmp_status look_into(struct search *search, const struct gcmp_no
 }
 
 /* --- which are weights --- */
-
-static bool is_among(const char *const *words, size_t count, const char *word) {
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(words[i], word) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* States that whole dicts of tensors are called after; NULL for other words. */
 static const char *state_of_word(const char *word) {

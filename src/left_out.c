@@ -58,16 +58,6 @@ struct stateless {
     uint64_t elems;
 };
 
-static enum gradcmp_status add_name(struct gcmp_map *map, const char *name, bool *is_new,
-                                    struct gradcmp_error *error) {
-    enum gcmp_map_result result = gcmp_map_add(map, name, strlen(name), 0, NULL);
-    if (result == GCMP_MAP_NO_MEMORY) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    *is_new = result == GCMP_MAP_ADDED;
-    return GRADCMP_OK;
-}
-
 /* Take the canonical names of one side's state. */
 static enum gradcmp_status collect(const struct gradcmp_catalogue *catalogue,
                                    struct stateless *stateless, struct gradcmp_error *error) {
@@ -78,9 +68,9 @@ static enum gradcmp_status collect(const struct gradcmp_catalogue *catalogue,
     for (size_t i = 0, at = 0; i < catalogue->stored_count && status == GRADCMP_OK; i++) {
         const struct gradcmp_stored *stored = &catalogue->stored[i];
         if (gcmp_is_of_state(stored, stateless->state)) {
-            status = add_name(&stateless->names, names[at++].text, &is_new, error);
+            status = gcmp_add_name(&stateless->names, names[at++].text, &is_new, error);
         } else if (gcmp_is_optimizer_state(stored->state)) {
-            status = add_name(&stateless->told, stored->name, &is_new, error);
+            status = gcmp_add_name(&stateless->told, stored->name, &is_new, error);
         }
     }
     free(names);
@@ -89,17 +79,18 @@ static enum gradcmp_status collect(const struct gradcmp_catalogue *catalogue,
 
 static enum gradcmp_status count_weight(const struct gradcmp_stored *stored, const char *name,
                                         struct stateless *stateless, struct gradcmp_error *error) {
-    bool is_flat = stored->model_shape != NULL, is_new;
+    unsigned ndim;
+    const uint64_t *shape = gcmp_stored_shape(stored, &ndim);
     uint64_t elems;
+    bool is_new;
     size_t ignored;
     if (stored->layout != GRADCMP_LAYOUT_MODEL || gcmp_name_is_norm_buffer(stored->name) ||
         gcmp_map_find(&stateless->told, stored->name, strlen(stored->name), &ignored) ||
         !gcmp_name_filter_takes(stateless->filter, name)) {
         return GRADCMP_OK;
     }
-    GCMP_TRY(add_name(&stateless->names, name, &is_new, error));
-    if (is_new && gcmp_product(is_flat ? stored->model_shape : stored->shape,
-                               is_flat ? stored->model_ndim : stored->ndim, &elems)) {
+    GCMP_TRY(gcmp_add_name(&stateless->names, name, &is_new, error));
+    if (is_new && gcmp_product(shape, ndim, &elems)) {
         stateless->first = stateless->count++ == 0 ? name : stateless->first;
         stateless->elems += elems;
     }
@@ -141,7 +132,7 @@ static enum gradcmp_status may_lack(const struct gradcmp_catalogue *const sides[
     *lack = false;
     for (size_t i = 0; i < sides[0]->stored_count && status == GRADCMP_OK; i++) {
         if (gcmp_is_of_state(&sides[0]->stored[i], state)) {
-            status = add_name(&names, sides[0]->stored[i].name, &is_new, error);
+            status = gcmp_add_name(&names, sides[0]->stored[i].name, &is_new, error);
         }
     }
     for (size_t side = 0; side < 2; side++) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/catalogue.h"
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/map.h"
@@ -38,10 +39,9 @@ static void take_weights(struct naming *naming, const char *state) {
     for (size_t i = 0; i < named->stored_count; i++) {
         const struct gradcmp_stored *stored = &named->stored[i];
         if (is_of_state(stored, state) && !gcmp_name_is_norm_buffer(stored->name)) {
-            bool is_flat = stored->model_shape != NULL;
-            naming->weights[naming->ids.weight_count++] = (struct gcmp_ids_weight){
-                stored->name, is_flat ? stored->model_shape : stored->shape,
-                is_flat ? stored->model_ndim : stored->ndim, 0};
+            struct gcmp_ids_weight *weight = &naming->weights[naming->ids.weight_count++];
+            *weight = (struct gcmp_ids_weight){.name = stored->name};
+            weight->shape = gcmp_stored_shape(stored, &weight->ndim);
         }
     }
 }

@@ -19,9 +19,9 @@ bool gcmp_is_optimizer_state(const char *state) {
     return found;
 }
 
-static enum gradcmp_status add_name(struct gcmp_map *names, const struct gradcmp_stored *stored,
-                                    bool *is_new, struct gradcmp_error *error) {
-    enum gcmp_map_result result = gcmp_map_add(names, stored->name, strlen(stored->name), 0, NULL);
+enum gradcmp_status gcmp_add_name(struct gcmp_map *names, const char *name, bool *is_new,
+                                  struct gradcmp_error *error) {
+    enum gcmp_map_result result = gcmp_map_add(names, name, strlen(name), 0, NULL);
     if (result == GCMP_MAP_NO_MEMORY) {
         GCMP_FAIL_MEMORY(error);
     }
@@ -35,7 +35,7 @@ static enum gradcmp_status collect(struct gradcmp_catalogue *catalogue, struct g
     for (size_t i = 0; i < catalogue->stored_count; i++) {
         bool is_new;
         if (gcmp_is_of_state(&catalogue->stored[i], STATE)) {
-            GCMP_TRY(add_name(names, &catalogue->stored[i], &is_new, error));
+            GCMP_TRY(gcmp_add_name(names, catalogue->stored[i].name, &is_new, error));
         }
     }
     return GRADCMP_OK;
@@ -49,7 +49,7 @@ static enum gradcmp_status replace(struct gradcmp_catalogue *catalogue, struct g
         struct gradcmp_stored *stored = &catalogue->stored[i];
         bool is_new = false;
         if (gcmp_is_of_state(stored, MOMENTUM)) {
-            GCMP_TRY(add_name(names, stored, &is_new, error));
+            GCMP_TRY(gcmp_add_name(names, stored->name, &is_new, error));
         }
         if (is_new) {
             stored->state = STATE;
@@ -71,7 +71,7 @@ static enum gradcmp_status note_others(struct gradcmp_catalogue *catalogue, stru
         const struct gradcmp_stored *stored = &catalogue->stored[i];
         bool is_new = false;
         if (stored->layout == GRADCMP_LAYOUT_MODEL && gcmp_is_optimizer_state(stored->state)) {
-            GCMP_TRY(add_name(names, stored, &is_new, error));
+            GCMP_TRY(gcmp_add_name(names, stored->name, &is_new, error));
         }
         first = is_new && count++ == 0 ? stored : first;
     }

@@ -2,6 +2,7 @@
 #ifndef GCMP_STAND_INS_H
 #define GCMP_STAND_INS_H
 
+#include "base/map.h"
 #include "comparison.h"
 
 /* Where exp_avg is compared by default, take the momentum_buffer of parameters that have no exp_avg
@@ -17,6 +18,10 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_stand_in(struct gcmp_comparison *compa
 GRADCMP_MUST_USE enum gradcmp_status
 gcmp_find_averaged_update(const struct gradcmp_catalogue *catalogue, const char **key,
                           struct gradcmp_error *error);
+
+/* Add a name, which is borrowed, to a set; *is_new is false where it was there. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_add_name(struct gcmp_map *names, const char *name,
+                                                   bool *is_new, struct gradcmp_error *error);
 
 /* True for the word of a state that some optimizers keep and others do not. */
 bool gcmp_is_optimizer_state(const char *state);

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/catalogue.h"
+#include "base/checked.h"
 #include "base/map.h"
 #include "base/model_names.h"
+#include "stand_ins.h"
 #include "unshard/names.h"
 
 /* What is under one rest of a name, that the other side does not have under the same name. */
@@ -36,12 +38,11 @@ static bool has_tied(const struct gradcmp_catalogue *catalogue, const char *stat
 
 static enum gradcmp_status add_names(struct meeting *meeting, int side) {
     const struct gradcmp_catalogue *catalogue = meeting->sides[side];
+    bool is_new;
     for (size_t i = 0; i < catalogue->stored_count; i++) {
         const struct gradcmp_stored *stored = &catalogue->stored[i];
-        if (gcmp_is_of_state(stored, meeting->state) &&
-            gcmp_map_add(&meeting->names[side], stored->name, strlen(stored->name), i, NULL) ==
-                GCMP_MAP_NO_MEMORY) {
-            GCMP_FAIL_MEMORY(meeting->error);
+        if (gcmp_is_of_state(stored, meeting->state)) {
+            GCMP_TRY(gcmp_add_name(&meeting->names[side], stored->name, &is_new, meeting->error));
         }
     }
     return GRADCMP_OK;
@@ -77,12 +78,10 @@ static enum gradcmp_status add_rests(struct meeting *meeting, int side) {
 }
 
 static bool same_shape(const struct gradcmp_stored *a, const struct gradcmp_stored *b) {
-    unsigned ndim_a = a->model_shape != NULL ? a->model_ndim : a->ndim;
-    unsigned ndim_b = b->model_shape != NULL ? b->model_ndim : b->ndim;
-    const uint64_t *shape_a = a->model_shape != NULL ? a->model_shape : a->shape;
-    const uint64_t *shape_b = b->model_shape != NULL ? b->model_shape : b->shape;
-    return ndim_a == ndim_b &&
-           (ndim_a == 0 || memcmp(shape_a, shape_b, ndim_a * sizeof *shape_a) == 0);
+    unsigned ndim_a, ndim_b;
+    const uint64_t *shape_a = gcmp_stored_shape(a, &ndim_a),
+                   *shape_b = gcmp_stored_shape(b, &ndim_b);
+    return gcmp_dims_equal(ndim_a, shape_a, ndim_b, shape_b);
 }
 
 static enum gradcmp_status rename_candidate(const struct meeting *meeting, const char *from,

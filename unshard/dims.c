@@ -1,16 +1,8 @@
-/* Shapes compared, and as words. */
+/* Shapes and boxes as words. */
 #include "unshard/dims.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-bool gcmp_dims_equal(unsigned ndim_a, const uint64_t *a, unsigned ndim_b, const uint64_t *b) {
-    bool equal = ndim_a == ndim_b;
-    for (unsigned d = 0; equal && d < ndim_a; d++) {
-        equal = a[d] == b[d];
-    }
-    return equal;
-}
 
 const char *gcmp_dims_text(char text[GCMP_DIMS_BYTES], unsigned ndim, const uint64_t *dims) {
     size_t at = 0;

@@ -1,4 +1,4 @@
-/* Shapes compared, and shapes and boxes as words for messages. */
+/* Shapes and boxes as words for messages. */
 #ifndef GCMP_UNSHARD_DIMS_H
 #define GCMP_UNSHARD_DIMS_H
 
@@ -8,8 +8,6 @@
 
 /* Room for a shape or a box of any size. */
 enum { GCMP_DIMS_BYTES = 1024 };
-
-bool gcmp_dims_equal(unsigned ndim_a, const uint64_t *a, unsigned ndim_b, const uint64_t *b);
 
 /* Write "[8, 80, 32]" and return `text`. */
 const char *gcmp_dims_text(char text[GCMP_DIMS_BYTES], unsigned ndim, const uint64_t *dims);

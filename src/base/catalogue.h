@@ -15,6 +15,14 @@ gcmp_catalogue_add_stored(struct gradcmp_catalogue *catalogue, const char *key, 
                           const uint64_t *shape, size_t piece_count, struct gradcmp_stored **out,
                           struct gradcmp_error *error);
 
+/* The shape of the model's tensor that a MODEL layout is of, and its number of axes. */
+static inline const uint64_t *gcmp_stored_shape(const struct gradcmp_stored *stored,
+                                                unsigned *ndim) {
+    bool is_stated = stored->model_shape != NULL; /* of flattened fragments */
+    *ndim = is_stated ? stored->model_ndim : stored->ndim;
+    return is_stated ? stored->model_shape : stored->shape;
+}
+
 /* Append a source and return its index. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_catalogue_add_source(struct gradcmp_catalogue *catalogue,
                                                                const struct gradcmp_source *source,

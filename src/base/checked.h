@@ -51,4 +51,10 @@ static inline int gcmp_order_shapes(const uint64_t *a, unsigned ndim_a, const ui
     return 0;
 }
 
+/* True for two shapes of as many axes with the same extents. */
+static inline bool gcmp_dims_equal(unsigned ndim_a, const uint64_t *a, unsigned ndim_b,
+                                   const uint64_t *b) {
+    return gcmp_order_shapes(a, ndim_a, b, ndim_b) == 0;
+}
+
 #endif

@@ -48,8 +48,7 @@ static enum gradcmp_status add_ignored(struct gcmp_bits_match *match, const char
 /* --- two items --- */
 
 static bool same_shape(const struct gcmp_bits_item *a, const struct gcmp_bits_item *b) {
-    return a->ndim == b->ndim &&
-           (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
+    return gcmp_dims_equal(a->ndim, a->shape, b->ndim, b->shape);
 }
 
 static enum gcmp_bits_how compare_forms(const struct gcmp_bits_item *a,

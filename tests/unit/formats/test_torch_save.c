@@ -22,23 +22,11 @@ static struct opened *open_file(const char *temp, const char *name) {
     return opened;
 }
 
-/* Write one file and open it. */
-static struct opened *open_pickle(const char *temp, const char *pickle) {
-    write_pt(temp, "file.pt", pickle);
-    return open_file(temp, "file.pt");
-}
-
 static void check_refused(const char *temp, const char *name, enum gradcmp_status code,
                           uint64_t offset, const char *path_end, const char *message) {
     char *path = temp_path(temp, name);
     check_refused_open(&gcmp_format_torch_save, path, code, offset, path_end, message);
     free(path);
-}
-
-static void check_pickle_refused(const char *temp, const char *pickle, enum gradcmp_status code,
-                                 const char *message) {
-    write_pt(temp, "file.pt", pickle);
-    check_refused(temp, "file.pt", code, ANY_OFFSET, "file.pt", message);
 }
 
 static void check_setting(const struct opened *opened, const char *name, double value) {

@@ -18,22 +18,6 @@ static int teardown(void **state) {
 #define NORMAL       PT_TEXT("first") PT_OPTIMIZER(PT_TEXT("a.w") STATES, PT_GROUP(PT_TEXT("a.w")))
 #define BESIDE(form) PT_DICT(NORMAL PT_TEXT("second") form)
 
-static struct opened *open_pickle(const char *temp, const char *pickle) {
-    write_pt(temp, "file.pt", pickle);
-    char *path = temp_path(temp, "file.pt");
-    struct opened *opened = open_good(&gcmp_format_torch_save, path);
-    free(path);
-    return opened;
-}
-
-static void check_refused(const char *temp, const char *pickle, enum gradcmp_status code,
-                          const char *message) {
-    write_pt(temp, "file.pt", pickle);
-    char *path = temp_path(temp, "file.pt");
-    check_refused_open(&gcmp_format_torch_save, path, code, ANY_OFFSET, "file.pt", message);
-    free(path);
-}
-
 static void test_torch_save_forms__a_second_optimizer_may_have_another_form(void **state) {
     static const char *const forms[] = {
         BESIDE(PT_DICT(PT_TEXT("state.b.w.exp_avg") PT_VECTOR("4") PT_TEXT("param_groups.b.w.lr")
@@ -66,14 +50,15 @@ static void test_torch_save_forms__a_flattened_optimizer_may_be_alone(void **sta
 }
 
 static void test_torch_save_forms__numbers_that_nothing_counts_are_refused(void **state) {
-    check_refused(*state, BESIDE(PT_DICT(PT_TEXT("state") PT_DICT(PT_INT("0") STATES))),
-                  GRADCMP_ERROR_UNSUPPORTED,
-                  "torch: \"second.state.0\" is the state of a parameter that has a number, and no "
-                  "list param_groups beside it tells *");
-    check_refused(*state, BESIDE(PT_DICT(PT_TEXT("0") MOMENTS)), GRADCMP_ERROR_UNSUPPORTED,
-                  "torch: \"second.0\" is the state of a parameter that has a number, *");
-    check_refused(*state, BESIDE(PT_LIST(MOMENTS)), GRADCMP_ERROR_UNSUPPORTED,
-                  "torch: \"second.0\" is the state of a parameter that has a number, *");
+    check_pickle_refused(
+        *state, BESIDE(PT_DICT(PT_TEXT("state") PT_DICT(PT_INT("0") STATES))),
+        GRADCMP_ERROR_UNSUPPORTED,
+        "torch: \"second.state.0\" is the state of a parameter that has a number, and no "
+        "list param_groups beside it tells *");
+    check_pickle_refused(*state, BESIDE(PT_DICT(PT_TEXT("0") MOMENTS)), GRADCMP_ERROR_UNSUPPORTED,
+                         "torch: \"second.0\" is the state of a parameter that has a number, *");
+    check_pickle_refused(*state, BESIDE(PT_LIST(MOMENTS)), GRADCMP_ERROR_UNSUPPORTED,
+                         "torch: \"second.0\" is the state of a parameter that has a number, *");
 }
 
 /* Weights may be called what states are, and others keep averages too. */
@@ -136,9 +121,9 @@ static void test_torch_save_forms__objects_may_hold_each_other(void **state) {
 }
 
 static void test_torch_save_forms__one_name_twice_in_a_file_is_refused(void **state) {
-    check_refused(*state, BESIDE(PT_DICT(PT_TEXT("a.w") STATES)), GRADCMP_ERROR_UNSUPPORTED,
-                  "torch: the exp_avg of \"a.w\" is stored more than once, as "
-                  "\"first.state.a.w.exp_avg\" and as \"second.a.w.exp_avg\": *");
+    check_pickle_refused(*state, BESIDE(PT_DICT(PT_TEXT("a.w") STATES)), GRADCMP_ERROR_UNSUPPORTED,
+                         "torch: the exp_avg of \"a.w\" is stored more than once, as "
+                         "\"first.state.a.w.exp_avg\" and as \"second.a.w.exp_avg\": *");
 }
 
 /* Write a dict under two long words that holds one value in the memo under many numbers. */

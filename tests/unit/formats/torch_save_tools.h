@@ -4,6 +4,7 @@
 #define GCMP_TORCH_SAVE_TOOLS_H
 
 #include "formats/sample_tools.h"
+#include "formats/torch_save.h"
 #include "formats/zip_writer.h"
 
 /* --- samples --- */
@@ -156,6 +157,24 @@ static inline void write_pt_order(const char *temp, const char *name, const char
 
 static inline void write_pt(const char *temp, const char *name, const char *pickle) {
     write_pt_order(temp, name, pickle, "little");
+}
+
+/* Write one file, file.pt, and open it. */
+static inline struct opened *open_pickle(const char *temp, const char *pickle) {
+    write_pt(temp, "file.pt", pickle);
+    char *path = temp_path(temp, "file.pt");
+    struct opened *opened = open_good(&gcmp_format_torch_save, path);
+    free(path);
+    return opened;
+}
+
+/* Write one file, file.pt, which is refused. */
+static inline void check_pickle_refused(const char *temp, const char *pickle,
+                                        enum gradcmp_status code, const char *message) {
+    write_pt(temp, "file.pt", pickle);
+    char *path = temp_path(temp, "file.pt");
+    check_refused_open(&gcmp_format_torch_save, path, code, ANY_OFFSET, "file.pt", message);
+    free(path);
 }
 
 #endif
