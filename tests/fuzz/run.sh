@@ -1,7 +1,7 @@
 #!/bin/bash
-# Lets libFuzzer look for new inputs, one target after another:
+# Lets libFuzzer look for new inputs, one target after another, or as many at once as --jobs says:
 #
-#   run.sh [--seconds N] [--merge] BUILD [TARGET...]
+#   run.sh [--seconds N] [--jobs N] [--merge] BUILD [TARGET...]
 #
 # BUILD was made with clang and -DGRADCMP_FUZZ=ON (the CMake preset "fuzz"). New inputs are kept in
 # BUILD/found/TARGET and go on from there the next time; what fails is kept in BUILD/artifacts, and
@@ -12,10 +12,11 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 fuzz=$PWD
 cd "$OLDPWD" || exit 1
-seconds=10 merge=false
+seconds=10 jobs=1 merge=false
 while [[ ${1-} == --* ]]; do
     case $1 in
     --seconds) seconds=$2 && shift ;;
+    --jobs) jobs=$2 && shift ;;
     --merge) merge=true ;;
     *) sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 2 ;;
     esac
@@ -90,12 +91,23 @@ reduce() { # TARGET
     [ ! -f "$target" ] || set -- "$@" "${target##*/libfuzzer_}"
 done
 [ $# -gt 0 ] || { echo "no fuzz target was built"; exit 1; }
-code=0
-for name in "$@"; do
-    if $merge; then
-        reduce "$name" || { echo "fuzz $name: NOT MERGED"; code=1; }
-    else
-        look "$name" || code=1
+one() { # TARGET
+    if ! $merge; then
+        look "$1"
+    elif ! reduce "$1"; then
+        echo "fuzz $1: NOT MERGED"
+        return 1
     fi
+}
+code=0 running=0
+one_ends() {
+    wait -n || code=1
+    running=$((running - 1))
+}
+for name in "$@"; do
+    [ "$running" -lt "$jobs" ] || one_ends
+    one "$name" &
+    running=$((running + 1))
 done
+while [ "$running" -gt 0 ]; do one_ends; done
 exit $code
