@@ -54,11 +54,6 @@ static enum gradcmp_status prepare_trial(struct judge *judge, struct gradcmp_err
     return GRADCMP_OK;
 }
 
-static uint64_t add_saturated(uint64_t a, uint64_t b) {
-    uint64_t sum;
-    return gcmp_add_u64(a, b, &sum) ? sum : UINT64_MAX;
-}
-
 static void count_parameters(struct gradcmp_pair_report *pair) {
     memset(pair->verdict_counts, 0, sizeof pair->verdict_counts);
     pair->compared_elems = pair->unjudged_elems = 0;
@@ -66,10 +61,12 @@ static void count_parameters(struct gradcmp_pair_report *pair) {
         const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
         pair->verdict_counts[parameter->verdict]++;
         if (gcmp_is_comparable(parameter)) {
-            pair->compared_elems = add_saturated(pair->compared_elems, parameter->compared_elems);
+            pair->compared_elems =
+                gcmp_add_saturated(pair->compared_elems, parameter->compared_elems);
         }
         if (parameter->verdict == GRADCMP_VERDICT_UNJUDGED) {
-            pair->unjudged_elems = add_saturated(pair->unjudged_elems, parameter->compared_elems);
+            pair->unjudged_elems =
+                gcmp_add_saturated(pair->unjudged_elems, parameter->compared_elems);
         }
     }
 }

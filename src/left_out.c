@@ -53,6 +53,7 @@ struct stateless {
     struct gcmp_arena arena; /* canonical names */
     struct gcmp_map names;   /* of the state, and of what was counted */
     struct gcmp_map told;    /* stored names of other states, of which the catalogue has a note */
+    struct gcmp_map places;  /* struct place of one side's weights that have the state */
     const char *first;
     size_t count;
     uint64_t elems;
@@ -77,14 +78,61 @@ static enum gradcmp_status collect(const struct gradcmp_catalogue *catalogue,
     return status;
 }
 
-static enum gradcmp_status count_weight(const struct gradcmp_stored *stored, const char *name,
+/* Where a weight lies in a file: two names of one place are one weight, tied. */
+struct place {
+    uint64_t file, first_byte, elems;
+};
+
+/* False where it lies in several places, or is decoded first. */
+static bool find_place(const struct gradcmp_catalogue *catalogue,
+                       const struct gradcmp_stored *stored, struct place *place) {
+    if (stored->piece_count != 1) {
+        return false;
+    }
+    const struct gradcmp_piece *piece = &stored->pieces[0];
+    const struct gradcmp_source *source = &catalogue->sources[piece->source];
+    uint64_t offset = piece->stride == NULL ? 0 : (uint64_t)piece->offset_elems;
+    place->file = source->file;
+    return source->kind == GRADCMP_SOURCE_RANGE &&
+           gcmp_mul_u64(offset, gcmp_dtype_bytes((enum gradcmp_dtype)stored->dtype), &offset) &&
+           gcmp_add_u64(source->offset_bytes, offset, &place->first_byte) &&
+           gcmp_product(stored->shape, stored->ndim, &place->elems);
+}
+
+/* Keep the place of a weight that has the state. */
+static enum gradcmp_status keep_place(const struct gradcmp_catalogue *catalogue,
+                                      const struct gradcmp_stored *stored, const char *name,
+                                      struct stateless *stateless, struct gradcmp_error *error) {
+    size_t ignored;
+    struct place place, *own;
+    if (!gcmp_map_find(&stateless->names, name, strlen(name), &ignored) ||
+        !find_place(catalogue, stored, &place)) {
+        return GRADCMP_OK;
+    }
+    own = gcmp_arena_alloc(&stateless->arena, 1, sizeof *own);
+    if (own == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    *own = place;
+    if (gcmp_map_add(&stateless->places, own, sizeof *own, 0, NULL) == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status count_weight(const struct gradcmp_catalogue *catalogue,
+                                        const struct gradcmp_stored *stored, const char *name,
                                         struct stateless *stateless, struct gradcmp_error *error) {
     unsigned ndim;
     const uint64_t *shape = gcmp_stored_shape(stored, &ndim);
     uint64_t elems;
+    struct place place;
     bool is_new;
     size_t ignored;
-    if (stored->layout != GRADCMP_LAYOUT_MODEL || gcmp_name_is_norm_buffer(stored->name) ||
+    if (stored->layout != GRADCMP_LAYOUT_MODEL ||
+        (find_place(catalogue, stored, &place) &&
+         gcmp_map_find(&stateless->places, &place, sizeof place, &ignored)) ||
+        gcmp_name_is_norm_buffer(stored->name) ||
         gcmp_map_find(&stateless->told, stored->name, strlen(stored->name), &ignored) ||
         !gcmp_name_filter_takes(stateless->filter, name)) {
         return GRADCMP_OK;
@@ -92,7 +140,7 @@ static enum gradcmp_status count_weight(const struct gradcmp_stored *stored, con
     GCMP_TRY(gcmp_add_name(&stateless->names, name, &is_new, error));
     if (is_new && gcmp_product(shape, ndim, &elems)) {
         stateless->first = stateless->count++ == 0 ? name : stateless->first;
-        stateless->elems += elems;
+        stateless->elems = gcmp_add_saturated(stateless->elems, elems);
     }
     return GRADCMP_OK;
 }
@@ -102,10 +150,14 @@ static enum gradcmp_status count_weights(const struct gradcmp_catalogue *catalog
     struct gcmp_name *names;
     enum gradcmp_status status = GRADCMP_OK;
     GCMP_TRY(gcmp_names_read(catalogue, "param", &stateless->arena, &names, error));
-    for (size_t i = 0, at = 0; i < catalogue->stored_count && status == GRADCMP_OK; i++) {
-        const struct gradcmp_stored *stored = &catalogue->stored[i];
-        if (gcmp_is_of_state(stored, "param")) {
-            status = count_weight(stored, names[at++].text, stateless, error);
+    gcmp_map_free(&stateless->places);
+    for (size_t pass = 0; pass < 2; pass++) {
+        for (size_t i = 0, at = 0; i < catalogue->stored_count && status == GRADCMP_OK; i++) {
+            const struct gradcmp_stored *stored = &catalogue->stored[i];
+            if (gcmp_is_of_state(stored, "param")) {
+                status = (pass == 0 ? keep_place : count_weight)(
+                    catalogue, stored, names[at++].text, stateless, error);
+            }
         }
     }
     free(names);
@@ -174,8 +226,11 @@ static enum gradcmp_status note_stateless(struct gcmp_comparison *comparison,
                               .filter = filter,
                               .arena = GCMP_ARENA_INIT,
                               .names = GCMP_MAP_INIT,
-                              .told = GCMP_MAP_INIT};
+                              .told = GCMP_MAP_INIT,
+                              .places = GCMP_MAP_INIT};
     enum gradcmp_status status = count_stateless(sides, &found, error);
+    pair->stateless = found.count;
+    pair->stateless_elems = found.elems;
     if (status == GRADCMP_OK && found.count > 0) {
         status = gcmp_pair_note(comparison, pair, error,
                                 "not compared: %zu tensor%s of the model (%" PRIu64
@@ -185,6 +240,7 @@ static enum gradcmp_status note_stateless(struct gcmp_comparison *comparison,
                                 found.count, found.count == 1 ? "" : "s", found.elems,
                                 found.count == 1 ? "has" : "have", found.state, found.first);
     }
+    gcmp_map_free(&found.places);
     gcmp_map_free(&found.told);
     gcmp_map_free(&found.names);
     gcmp_arena_free(&found.arena);

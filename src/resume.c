@@ -13,7 +13,7 @@
 
 #include "base/grow.h"
 
-static const char MARK[] = "gradcmp sweep --resume, 1\n"; /* the number is that of the layout */
+static const char MARK[] = "gradcmp sweep --resume, 2\n"; /* the number is that of the layout */
 enum { MARK_BYTES = sizeof MARK - 1, CHECKSUM_BYTES = 16, HEAD_BYTES = MARK_BYTES + 8 + 16 };
 static const off_t MAX_FILE_BYTES = (off_t)4 << 30;
 

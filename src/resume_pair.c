@@ -368,6 +368,8 @@ static void take_pair(struct codec *codec, struct gradcmp_pair_report *pair) {
         take_parameter(codec, &pair->parameters[i]);
     }
     check_order(codec, pair);
+    take_size(codec, &pair->stateless);
+    take_word(codec, &pair->stateless_elems);
 }
 
 void gcmp_resume_write_pair(struct gcmp_text *out, const struct gradcmp_pair_report *pair) {

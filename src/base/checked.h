@@ -21,6 +21,12 @@ static inline bool gcmp_add_size(size_t a, size_t b, size_t *out) {
     return !__builtin_add_overflow(a, b, out);
 }
 
+/* A count of what cannot be counted further stays at the greatest. */
+static inline uint64_t gcmp_add_saturated(uint64_t a, uint64_t b) {
+    uint64_t sum;
+    return gcmp_add_u64(a, b, &sum) ? sum : UINT64_MAX;
+}
+
 /* Store the product of ndim extents in *out; an empty product is 1. False on overflow past 2^63-1.
  */
 static inline bool gcmp_product(const uint64_t *extents, unsigned ndim, uint64_t *out) {

@@ -127,6 +127,15 @@ static void add_error(struct gcmp_page *page, const struct gradcmp_pair_report *
     }
 }
 
+/* What a state says nothing of, where it is more than a tenth of the model. */
+static void add_stateless(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
+    double left = (double)pair->stateless_elems, all = left + (double)pair->compared_elems;
+    if (left > all / 10) {
+        gcmp_page_addf(page, "; not compared: %zu tensor%s of the model (%.0f%% of its elements)",
+                       pair->stateless, pair->stateless == 1 ? "" : "s", floor(100 * left / all));
+    }
+}
+
 void gcmp_text_findings(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
     switch (pair->outcome) {
     case GRADCMP_OUTCOME_CONSISTENT:
@@ -150,6 +159,9 @@ void gcmp_text_findings(struct gcmp_page *page, const struct gradcmp_pair_report
     bool was_told = pair->outcome == GRADCMP_OUTCOME_INCONSISTENT && fails_only_strictly(pair);
     if (pair->outcome != GRADCMP_OUTCOME_ERROR && unjudged > 0 && !was_told) {
         gcmp_page_addf(page, "; %zu unjudged", unjudged);
+    }
+    if (pair->outcome != GRADCMP_OUTCOME_ERROR) {
+        add_stateless(page, pair);
     }
 }
 

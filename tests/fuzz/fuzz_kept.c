@@ -100,7 +100,7 @@ static int make_file(const void *head, size_t head_bytes, const void *bytes, siz
 
 static void read_resume(const uint8_t *data, size_t size) {
     char path[64];
-    unsigned char head[26 + 8 + 16] = "gradcmp sweep --resume, 1\n";
+    unsigned char head[26 + 8 + 16] = "gradcmp sweep --resume, 2\n";
     XXH128_canonical_t canonical;
     struct gcmp_resume *resume = NULL;
     struct gradcmp_error error = {0};

@@ -136,6 +136,8 @@ struct gradcmp_pair_report {
 
     size_t verdict_counts[GRADCMP_VERDICT_PASS + 1];
     uint64_t compared_elems, unjudged_elems;
+    size_t stateless; /* tensors of the model that have the state on neither side */
+    uint64_t stateless_elems;
     uint64_t bytes;        /* of the slabs needed, both sides, each once */
     double common_factor;  /* NaN: none claimed */
     double norm_a, norm_b; /* global, replicas counted once */
