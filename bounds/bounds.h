@@ -20,7 +20,8 @@ void gcmp_bound_init(struct gradcmp_bound *bound, const struct gradcmp_options *
 double gcmp_bound_at(const struct gradcmp_bound *bound, int64_t layer);
 
 /* The unit that tolerances of factors are in: eps, and 8 eps for float32 and float64, whose noise
- * is that of the order of accumulation (as in the default k; whatever k was chosen). */
+ * is that of the order of accumulation (as in the default k; whatever k was chosen), but not where
+ * the constant rule took the eps of bfloat16. */
 double gcmp_noise_unit(const struct gradcmp_bound *bound);
 
 /* Judge all parameters of a pair and the pair itself: reads the first part of each parameter report

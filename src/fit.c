@@ -56,6 +56,7 @@ static enum gradcmp_status measure(struct gradcmp_report *report, struct gradcmp
                                    report->options.allow_loose != 0};
     fit->baseline_path = report->baseline_path;
     fit->state = report->state;
+    fit->options = &report->options;
     GCMP_TRY(gcmp_fit_measure(&input, report->arena, fit, error));
     fit->errors = gcmp_arena_alloc(report->arena, report->pair_count, sizeof *fit->errors);
     if (fit->errors == NULL) {

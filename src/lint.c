@@ -12,6 +12,7 @@
 #include "lint/lint.h"
 #include "lint/text.h"
 #include "report/page.h"
+#include "report/repeat.h"
 
 enum { HEAD_BYTES = 4096, MAX_FILES = 100000 };
 #define MAX_TEXT_BYTES ((uint64_t)16 << 20)
@@ -328,6 +329,23 @@ static struct gradcmp_evidence *make_evidence(const char *const *paths, size_t c
     return NULL;
 }
 
+/* What was asked for beside the files. */
+static enum gradcmp_status keep_options(struct gradcmp_evidence *evidence,
+                                        const struct gradcmp_lint_options *options,
+                                        struct gradcmp_error *error) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    if (options->rules != NULL && strcmp(options->rules, "auto") != 0) {
+        gcmp_repeat_option(&text, "--rules", options->rules);
+    }
+    if (options->strict) {
+        gcmp_repeat_option(&text, "--strict", NULL);
+    }
+    if (options->pair) {
+        gcmp_repeat_option(&text, "--pair", NULL);
+    }
+    return gcmp_repeat_keep(&text, evidence->arena, &evidence->options, error);
+}
+
 enum gradcmp_status gradcmp_lint(const char *const *paths, size_t path_count,
                                  const struct gradcmp_lint_options *options,
                                  struct gradcmp_evidence **out, struct gradcmp_error *error) {
@@ -355,7 +373,10 @@ enum gradcmp_status gradcmp_lint(const char *const *paths, size_t path_count,
     content->sets = sets;
     content->is_strict = own->strict != 0;
     content->is_pair = own->pair != 0;
-    enum gradcmp_status status = look(evidence, error);
+    enum gradcmp_status status = keep_options(evidence, own, error);
+    if (status == GRADCMP_OK) {
+        status = look(evidence, error);
+    }
     if (status != GRADCMP_OK) {
         gradcmp_evidence_free(evidence);
         return status;

@@ -11,6 +11,7 @@
 #include "formats/hdf5_writer.h"
 #include "gradcmp/sys/result.h"
 #include "report/facts.h"
+#include "report/repeat.h"
 
 enum { MAX_PATH_BYTES = 128, MAX_TEXTS = 12 };
 
@@ -233,18 +234,24 @@ static void send_pair(struct sender *sender) {
     }
 }
 
-static void send_head(struct gcmp_h5_writer *writer, const struct gradcmp_report *report) {
+static void send_head(struct sender *sender, const struct gradcmp_report *report) {
+    struct gcmp_h5_writer *writer = sender->writer;
+    struct gcmp_text options = GCMP_TEXT_INIT;
+    gcmp_repeat_options(&options, &report->options);
     (void)gcmp_h5_writer_attribute(writer, "gradcmp.report", "1"); /* first: it marks the file */
     (void)gcmp_h5_writer_attribute(writer, "version", gradcmp_version());
     (void)gcmp_h5_writer_attribute(writer, "baseline", report->baseline_path);
     (void)gcmp_h5_writer_attribute(writer, "state", report->state);
+    (void)gcmp_h5_writer_attribute(writer, "options", options.bytes == NULL ? "" : options.bytes);
+    sender->failed = sender->failed || options.failed;
+    gcmp_text_free(&options);
 }
 
 enum gradcmp_status gradcmp_report_write_hdf5(const struct gradcmp_report *report, int descriptor,
                                               struct gradcmp_error *error) {
     struct sender sender = {.arena = GCMP_ARENA_INIT};
     GCMP_TRY(gcmp_h5_writer_start(descriptor, &sender.writer, error));
-    send_head(sender.writer, report);
+    send_head(&sender, report);
     for (sender.index = 0; sender.index < report->pair_count && !sender.failed; sender.index++) {
         sender.pair = &report->pairs[sender.index];
         send_pair(&sender);

@@ -4,6 +4,7 @@
 
 #include "bits/report.h"
 #include "bits/runs.h"
+#include "report/repeat.h"
 
 const char *gradcmp_bits_default_ignore(size_t index) {
     size_t count = 0;
@@ -64,6 +65,15 @@ static enum gradcmp_status begin(struct call *call, struct gradcmp_error *error)
     call->content->ignores = ignores;
     call->content->ignore_count = call->given.ignore_count;
     call->content->no_default_ignores = call->given.no_default_ignore != 0;
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    gcmp_repeat_options(&text, &call->options);
+    for (size_t i = 0; i < call->given.ignore_count; i++) {
+        gcmp_repeat_option(&text, "--ignore", ignores[i]);
+    }
+    if (call->given.no_default_ignore != 0) {
+        gcmp_repeat_option(&text, "--no-default-ignore", NULL);
+    }
+    GCMP_TRY(gcmp_repeat_keep(&text, arena, &evidence->options, error));
     call->bits = (struct gcmp_bits_options){ignores, call->given.ignore_count,
                                             call->given.no_default_ignore != 0};
     return GRADCMP_OK;

@@ -32,7 +32,7 @@ const struct cli_option cli_options[] = {
      "its cap (0.25)", "The bound never exceeds this; by default 0.25."},
     {"compat", 0, CLI_CHOICE, CLI_COMPARE, FIELD(options.compat_megatron), 1, "megatron",
      CHOICES("megatron"), "one constant bound",
-     "Use the one constant bound of Megatron-LM's script: that of layer 0 of 31 layers."},
+     "Use the one constant bound of Megatron-LM's script: that of layer 0 of 32 layers."},
     {"fit", 0, CLI_TEXT, CLI_COMPARE, FIELD(options.fit), 0, "FILE", NULL, "bound by gradcmp fit",
      "Judge by the noise that gradcmp fit measured on known-good runs and wrote to FILE."},
     {"allow-loose", 0, CLI_FLAG, CLI_FIT, FIELD(options.allow_loose), 1, NO_ARGUMENT,
@@ -40,7 +40,7 @@ const struct cli_option cli_options[] = {
      "Take good runs that differ by more than the theory allows, where nothing but rounding could "
      "be seen in them; the fit is then looser than the theory, and says so."},
     {"strict", 0, CLI_FLAG, CLI_COMPARE | CLI_LINT, FIELD(options.strict), 1, NO_ARGUMENT,
-     "unjudged ones fail", "Fail a pair for parameters that cannot be judged."},
+     "doubts fail too", "Fail a pair for parameters that cannot be judged; of lint, fail for warnings."},
     {"vocab", 0, CLI_COUNT, CLI_COMPARE | CLI_FIT, FIELD(options.vocab), 0, "N", NULL,
      "vocabulary's rows",
      "True rows of the vocabulary; those behind are padding and are not compared."},

@@ -79,11 +79,12 @@ static enum gradcmp_dtype find_dtype(const char *name) {
     static const struct {
         const char *name;
         enum gradcmp_dtype dtype;
-    } aliases[] = {{"bf16", GRADCMP_DTYPE_BFLOAT16},
-                   {"fp16", GRADCMP_DTYPE_FLOAT16},
-                   {"fp32", GRADCMP_DTYPE_FLOAT32},
-                   {"fp64", GRADCMP_DTYPE_FLOAT64},
-                   {"fp8", GRADCMP_DTYPE_FLOAT8_E4M3FN}};
+    } aliases[] = {{"bf16", GRADCMP_DTYPE_BFLOAT16},     {"fp16", GRADCMP_DTYPE_FLOAT16},
+                   {"fp32", GRADCMP_DTYPE_FLOAT32},      {"fp64", GRADCMP_DTYPE_FLOAT64},
+                   {"fp8", GRADCMP_DTYPE_FLOAT8_E4M3FN}, {"half", GRADCMP_DTYPE_FLOAT16},
+                   {"float", GRADCMP_DTYPE_FLOAT32},     {"double", GRADCMP_DTYPE_FLOAT64}};
+    static const char module[] = "torch.";
+    name += strncmp(name, module, sizeof module - 1) == 0 ? sizeof module - 1 : 0;
     for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++) {
         if (strcmp(aliases[i].name, name) == 0) {
             return aliases[i].dtype;

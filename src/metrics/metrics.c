@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "metrics/content.h"
 #include "metrics/source.h"
+#include "report/repeat.h"
 
 static const struct gradcmp_evidence_writers writers = {
     gcmp_metric_write_text, gcmp_metric_write_json, gcmp_metric_write_html};
@@ -541,6 +542,29 @@ static struct gradcmp_evidence *make_evidence(const char *a, const char *b) {
     return evidence;
 }
 
+/* What was asked for beside the two paths. */
+static enum gradcmp_status keep_options(struct gradcmp_evidence *evidence,
+                                        const struct gradcmp_metrics_options *options,
+                                        struct gradcmp_error *error) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    if (options->approximate) {
+        gcmp_repeat_option(&text, "--mode", "approx");
+    }
+    if (options->match != NULL) {
+        gcmp_repeat_option(&text, "--match", options->match);
+    }
+    if (options->exclude != NULL) {
+        gcmp_repeat_option(&text, "--exclude", options->exclude);
+    }
+    for (size_t i = 0; i < options->tolerance_count; i++) {
+        gcmp_repeat_option(&text, "--tolerance", options->tolerances[i]);
+    }
+    for (size_t i = 0; i < options->max_ratio_count; i++) {
+        gcmp_repeat_option(&text, "--max-ratio", options->max_ratios[i]);
+    }
+    return gcmp_repeat_keep(&text, evidence->arena, &evidence->options, error);
+}
+
 enum gradcmp_status gradcmp_metrics(const char *a, const char *b,
                                     const struct gradcmp_metrics_options *options,
                                     struct gradcmp_evidence **out, struct gradcmp_error *error) {
@@ -555,7 +579,11 @@ enum gradcmp_status gradcmp_metrics(const char *a, const char *b,
     if (evidence == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    enum gradcmp_status status = look(evidence, options == NULL ? &defaults : options, error);
+    options = options == NULL ? &defaults : options;
+    enum gradcmp_status status = keep_options(evidence, options, error);
+    if (status == GRADCMP_OK) {
+        status = look(evidence, options, error);
+    }
     if (status != GRADCMP_OK) {
         gradcmp_evidence_free(evidence);
         return status;

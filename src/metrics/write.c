@@ -342,6 +342,7 @@ void gcmp_metric_write_json(const struct gradcmp_evidence *evidence, struct gcmp
     const struct gcmp_metric_content *content = evidence->content;
     const struct gcmp_metric_judgement *judgement = &content->judgement;
     gcmp_emit_text(json, "mode", content->rules.is_approximate ? "approx" : "exact");
+    gcmp_emit_text(json, "options", evidence->options);
     emit_side(json, "a", &content->a);
     emit_side(json, "b", &content->b);
     emit_error(json, content);

@@ -42,6 +42,7 @@ struct gcmp_case_list gcmp_evidence_list(const struct gradcmp_evidence *evidence
                                    .case_count = evidence->case_count,
                                    .notes = evidence->notes,
                                    .note_count = evidence->note_count,
+                                   .options = evidence->options,
                                    .evidence = evidence};
 }
 

@@ -31,6 +31,7 @@ struct gcmp_case_list {
     size_t case_count;
     const char *const *notes;
     size_t note_count;
+    const char *options; /* that are not default, as they are typed; NULL: none */
     const struct gradcmp_evidence *evidence; /* for its own part of the page; or NULL */
 };
 

@@ -54,6 +54,10 @@ enum gradcmp_status gradcmp_evidence_write_text(const struct gradcmp_evidence *e
     struct gcmp_page page;
     gcmp_page_open(&page, text, DEFAULT_CASES);
     gcmp_out_begin(&page.out, write, user);
+    if (evidence->options != NULL) {
+        gcmp_page_add(&page, "options  ");
+        gcmp_page_wrap(&page, strlen("options  "), strlen("options  "), evidence->options);
+    }
     evidence->writers->text(evidence, &page);
     return gcmp_out_end(&page.out, error);
 }

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "gradcmp/sys/fit.h"
-#include "report/json.h"
+#include "report/json_parts.h"
 
 static const char *standing_key(enum gradcmp_fit_standing standing) {
     static const char *const keys[] = {NULL,        "counts",   "repeat", "quiet",
@@ -94,6 +94,9 @@ enum gradcmp_status gradcmp_fit_write_json(const struct gradcmp_fit *fit, gradcm
     gcmp_emit_text(&json, "tool", "gradcmp");
     gcmp_emit_text(&json, "version", gradcmp_version());
     gcmp_emit_text(&json, "verdict", verdicts[status]);
+    if (fit->options != NULL) {
+        gcmp_emit_options(&json, fit->options);
+    }
     write_terms(&json, fit);
     write_bound(&json, fit, status == 0);
     write_rows(&json, fit);

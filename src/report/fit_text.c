@@ -4,6 +4,7 @@
 
 #include "gradcmp/sys/fit.h"
 #include "report/page.h"
+#include "report/repeat.h"
 
 enum { DEFAULT_ROWS = 200, NAME_COLUMN = 57 };
 
@@ -63,6 +64,9 @@ static void add_head(struct gcmp_page *page, const struct gradcmp_fit *fit) {
                    gcmp_figure_count(count, fit->parameter_count),
                    (unsigned long long)fit->layer_count, gradcmp_dtype_name(fit->dtype));
     gcmp_page_end_line(page);
+    if (fit->options != NULL) {
+        gcmp_repeat_line(page, "options       ", fit->options);
+    }
     gcmp_page_heading(page, "Pairs given as good, with their largest noise (growth taken out)");
     for (size_t i = 0; i < fit->pair_count; i++) {
         add_pair(page, &fit->pairs[i]);

@@ -231,6 +231,12 @@ void gcmp_cases_html(const struct gcmp_case_list *list,
         gcmp_markup_element(&html, "code", list->paths[i], NULL);
         gcmp_markup_close(&html);
     }
+    if (list->options != NULL) {
+        gcmp_markup_open(&html, "li", NULL);
+        gcmp_markup_text(&html, "options ");
+        gcmp_markup_element(&html, "code", list->options, NULL);
+        gcmp_markup_close(&html);
+    }
     gcmp_markup_close(&html);
     if (list->evidence != NULL && list->evidence->writers->html != NULL) {
         list->evidence->writers->html(list->evidence, &out->text);

@@ -2,6 +2,7 @@
 #include "report/json_parts.h"
 
 #include "gradcmp/sys/format.h"
+#include "report/facts.h"
 
 void gcmp_emit_parallel(struct gcmp_emitter *json, const char *key,
                         const struct gradcmp_parallel *parallel) {
@@ -61,5 +62,28 @@ void gcmp_emit_error(struct gcmp_emitter *json, const char *key,
         gcmp_emit_count(json, "offset", error->offset_bytes);
     }
     gcmp_emit_text(json, "message", error->message);
+    gcmp_emit_close(json);
+}
+
+void gcmp_emit_options(struct gcmp_emitter *json, const struct gradcmp_options *options) {
+    struct gcmp_option_value values[GCMP_MAX_OPTION_VALUES];
+    size_t count = gcmp_options_listed(options, values);
+    gcmp_emit_open_object(json, "options", false);
+    for (size_t i = 0; i < count; i++) {
+        switch (values[i].kind) {
+        case GCMP_OPTION_SWITCH:
+            gcmp_emit_bool(json, values[i].key, values[i].count != 0);
+            break;
+        case GCMP_OPTION_TEXT:
+            gcmp_emit_text(json, values[i].key, values[i].text);
+            break;
+        case GCMP_OPTION_REAL:
+            gcmp_emit_real(json, values[i].key, values[i].real);
+            break;
+        case GCMP_OPTION_COUNT:
+            gcmp_emit_count(json, values[i].key, values[i].count);
+            break;
+        }
+    }
     gcmp_emit_close(json);
 }

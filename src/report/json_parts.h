@@ -13,6 +13,9 @@ void gcmp_emit_parallel(struct gcmp_emitter *json, const char *key,
 void gcmp_emit_settings(struct gcmp_emitter *json, const char *key,
                         const struct gradcmp_catalogue *catalogue);
 
+/* "options": {those that are not default}. */
+void gcmp_emit_options(struct gcmp_emitter *json, const struct gradcmp_options *options);
+
 /* The format's name, or null. */
 void gcmp_emit_format(struct gcmp_emitter *json, const char *key,
                       const struct gradcmp_catalogue *catalogue);

@@ -6,31 +6,16 @@
 #include "report/json_parts.h"
 #include "report/names.h"
 
-static void write_options(struct gcmp_emitter *json, const struct gradcmp_options *options) {
-    struct gcmp_option_value values[GCMP_MAX_OPTION_VALUES];
-    size_t count = gcmp_options_listed(options, values);
-    gcmp_emit_open_object(json, "options", false);
-    for (size_t i = 0; i < count; i++) {
-        switch (values[i].kind) {
-        case GCMP_OPTION_SWITCH:
-            gcmp_emit_bool(json, values[i].key, values[i].count != 0);
-            break;
-        case GCMP_OPTION_TEXT:
-            gcmp_emit_text(json, values[i].key, values[i].text);
-            break;
-        case GCMP_OPTION_REAL:
-            gcmp_emit_real(json, values[i].key, values[i].real);
-            break;
-        case GCMP_OPTION_COUNT:
-            gcmp_emit_count(json, values[i].key, values[i].count);
-            break;
-        }
-    }
-    gcmp_emit_close(json);
-}
-
 static void write_dtype(struct gcmp_emitter *json, const char *key, enum gradcmp_dtype dtype) {
     gcmp_emit_text(json, key, dtype == GRADCMP_DTYPE_NONE ? NULL : gradcmp_dtype_name(dtype));
+}
+
+static void write_iteration(struct gcmp_emitter *json, const struct gradcmp_catalogue *catalogue) {
+    if (catalogue == NULL || catalogue->iteration < 0) {
+        gcmp_emit_null(json, "iteration");
+    } else {
+        gcmp_emit_integer(json, "iteration", catalogue->iteration);
+    }
 }
 
 static void write_baseline(struct gcmp_emitter *json, const struct gradcmp_report *report) {
@@ -42,11 +27,7 @@ static void write_baseline(struct gcmp_emitter *json, const struct gradcmp_repor
     gcmp_emit_known(json, "layers", bound->layers);
     write_dtype(json, "dtype", bound->dtype);
     gcmp_emit_text(json, "dtype_source", gcmp_dtype_source_key(bound->dtype_source));
-    if (catalogue->iteration < 0) {
-        gcmp_emit_null(json, "iteration");
-    } else {
-        gcmp_emit_integer(json, "iteration", catalogue->iteration);
-    }
+    write_iteration(json, catalogue);
     gcmp_emit_parallel(json, "parallel", &catalogue->parallel);
     gcmp_emit_settings(json, "settings", catalogue);
     gcmp_emit_close(json);
@@ -56,7 +37,7 @@ static void write_bound(struct gcmp_emitter *json, const struct gradcmp_bound *b
     gcmp_emit_open_object(json, "bound", false);
     gcmp_emit_real(json, "k", bound->k);
     gcmp_emit_real(json, "C", bound->C);
-    gcmp_emit_count(json, "L", bound->layers);
+    gcmp_emit_count(json, "L", bound->constant ? GRADCMP_CONSTANT_LAYERS : bound->layers);
     gcmp_emit_real(json, "eps", bound->eps);
     gcmp_emit_text(json, "rule",
                    bound->constant      ? "constant"
@@ -326,6 +307,7 @@ static void write_pair(struct gcmp_emitter *json, const struct gradcmp_report *r
         pair->catalogue == NULL ? &nothing_known : pair->catalogue;
     gcmp_emit_text(json, "path", pair->path);
     gcmp_emit_format(json, "format", catalogue);
+    write_iteration(json, pair->catalogue);
     gcmp_emit_parallel(json, "parallel", &catalogue->parallel);
     gcmp_emit_settings(json, "settings", catalogue);
     gcmp_emit_text(json, "verdict", gradcmp_outcome_name(pair->outcome));
@@ -343,7 +325,7 @@ static void write_head(struct gcmp_emitter *json, const char *verdict,
     gcmp_emit_text(json, "tool", "gradcmp");
     gcmp_emit_text(json, "version", gradcmp_version());
     gcmp_emit_text(json, "verdict", verdict);
-    write_options(json, &report->options);
+    gcmp_emit_options(json, &report->options);
     write_baseline(json, report);
 }
 

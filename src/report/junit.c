@@ -42,13 +42,18 @@ void gcmp_junit_close(struct gcmp_markup *xml) {
     gcmp_text_add(&xml->out->text, "\n");
 }
 
-void gcmp_junit_suite(struct gcmp_markup *xml, const char *name,
+void gcmp_junit_suite(struct gcmp_markup *xml, const char *name, const char *options,
                       const struct gcmp_junit_counts *counts) {
     char tests[COUNT_BYTES], failures[COUNT_BYTES], errors[COUNT_BYTES], skipped[COUNT_BYTES];
     gcmp_markup_open_line(xml, "testsuite", "name", name, "tests", digits(tests, counts->tests),
                           "failures", digits(failures, counts->failures), "errors",
                           digits(errors, counts->errors), "skipped",
                           digits(skipped, counts->skipped), NULL);
+    if (options != NULL && options[0] != '\0') {
+        gcmp_markup_open_line(xml, "properties", NULL);
+        gcmp_markup_empty(xml, "property", "name", "options", "value", options, NULL);
+        gcmp_markup_close(xml);
+    }
 }
 
 void gcmp_junit_case(struct gcmp_markup *xml, const struct gradcmp_case *own, const char *kind) {
@@ -91,7 +96,7 @@ static void add_groups(struct gcmp_markup *xml, const struct gcmp_case_list *lis
         for (size_t i = first; i < first + count; i++) {
             gcmp_junit_count(&counts, list->cases[i].outcome);
         }
-        gcmp_junit_suite(xml, list->cases[first].group, &counts);
+        gcmp_junit_suite(xml, list->cases[first].group, list->options, &counts);
         for (size_t i = first; i < first + count; i++) {
             gcmp_junit_case(xml, &list->cases[i], gcmp_case_outcome_name(list->cases[i].outcome));
         }
@@ -119,7 +124,7 @@ void gcmp_cases_junit(const struct gcmp_case_list *list,
     if (has_groups) {
         add_groups(&xml, list);
     }
-    gcmp_junit_suite(&xml, list->title, &own);
+    gcmp_junit_suite(&xml, list->title, list->options, &own);
     gcmp_junit_case(&xml, &verdict, list->verdict);
     gcmp_text_add(&out->text, "\n");
     gcmp_markup_close(&xml);

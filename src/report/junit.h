@@ -16,8 +16,8 @@ void gcmp_junit_open(struct gcmp_markup *xml, struct gcmp_out *out, const char *
                      const struct gcmp_junit_counts *counts);
 void gcmp_junit_close(struct gcmp_markup *xml);
 
-/* Start a suite; gcmp_markup_close ends it. */
-void gcmp_junit_suite(struct gcmp_markup *xml, const char *name,
+/* Start a suite; gcmp_markup_close ends it. `options` (NULL or empty: none) becomes a property. */
+void gcmp_junit_suite(struct gcmp_markup *xml, const char *name, const char *options,
                       const struct gcmp_junit_counts *counts);
 
 /* Write one case; `kind` says in one word what is wrong, `own->group` is its class. */

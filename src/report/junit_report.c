@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "report/facts.h"
 #include "report/junit.h"
+#include "report/repeat.h"
 #include "report/sweep_facts.h"
 #include "report/text.h"
 
@@ -29,12 +30,14 @@ static void add_case(struct pair_cases *to, const struct gradcmp_case *own, cons
     gcmp_junit_count(&to->counts, added->outcome);
 }
 
+/* --strict fails what is unjudged, but for a parameter without elements. */
 static enum gradcmp_case_outcome outcome_of(const struct gradcmp_report *report,
-                                            enum gradcmp_verdict verdict) {
-    if (verdict == GRADCMP_VERDICT_UNJUDGED) {
-        return report->options.strict != 0 ? GRADCMP_CASE_FAIL : GRADCMP_CASE_SKIPPED;
+                                            const struct gradcmp_parameter_report *parameter) {
+    if (parameter->verdict == GRADCMP_VERDICT_UNJUDGED) {
+        return report->options.strict != 0 && parameter->compared_elems > 0 ? GRADCMP_CASE_FAIL
+                                                                            : GRADCMP_CASE_SKIPPED;
     }
-    return gcmp_verdict_is_bad(verdict) ? GRADCMP_CASE_FAIL : GRADCMP_CASE_PASS;
+    return gcmp_verdict_is_bad(parameter->verdict) ? GRADCMP_CASE_FAIL : GRADCMP_CASE_PASS;
 }
 
 /* What is wrong with a parameter, its first cause included; NULL without memory. */
@@ -59,7 +62,7 @@ static bool add_parameters(struct pair_cases *to, struct gcmp_arena *arena,
         const struct gradcmp_parameter_report *parameter = &view->pair->parameters[i];
         struct gradcmp_case own = {.group = to->label,
                                    .name = parameter->name,
-                                   .outcome = outcome_of(view->report, parameter->verdict)};
+                                   .outcome = outcome_of(view->report, parameter)};
         own.text =
             own.outcome == GRADCMP_CASE_PASS ? "" : explain(arena, view->pair, parameter, "");
         if (own.text == NULL) {
@@ -75,9 +78,13 @@ static bool add_layer(struct pair_cases *to, struct gcmp_arena *arena,
                       const struct gcmp_pair_view *view, size_t first, size_t count) {
     const struct gradcmp_parameter_report *worst = view->by_layer[first];
     size_t bad = 0, unjudged = 0;
+    bool is_strict = false;
     for (size_t i = first; i < first + count; i++) {
+        bool is_unjudged = view->by_layer[i]->verdict == GRADCMP_VERDICT_UNJUDGED;
         bad += gcmp_verdict_is_bad(view->by_layer[i]->verdict);
-        unjudged += view->by_layer[i]->verdict == GRADCMP_VERDICT_UNJUDGED;
+        unjudged += is_unjudged;
+        is_strict = is_strict || (is_unjudged &&
+                                  outcome_of(view->report, view->by_layer[i]) == GRADCMP_CASE_FAIL);
     }
     struct gradcmp_case own = {.group = to->label,
                                .name = gcmp_arena_format(arena, "layer %" PRId64, worst->layer),
@@ -88,9 +95,9 @@ static bool add_layer(struct pair_cases *to, struct gcmp_arena *arena,
         const char *before = gcmp_arena_format(arena, "%zu of %zu parameters, the worst %s: ", bad,
                                                count, worst->name);
         own.text = before == NULL ? NULL : explain(arena, view->pair, worst, before);
-    } else if (unjudged == count || (unjudged > 0 && view->report->options.strict != 0)) {
+    } else if (unjudged == count || is_strict) {
         kind = gradcmp_verdict_name(GRADCMP_VERDICT_UNJUDGED);
-        own.outcome = outcome_of(view->report, GRADCMP_VERDICT_UNJUDGED);
+        own.outcome = is_strict ? GRADCMP_CASE_FAIL : GRADCMP_CASE_SKIPPED;
         own.text = gcmp_arena_format(arena, "%zu of %zu parameters unjudged", unjudged, count);
     }
     if (own.name == NULL || own.text == NULL) {
@@ -239,8 +246,8 @@ static bool fill_unfinished(struct pair_cases *to, struct gcmp_arena *arena,
 
 /* --- the document --- */
 
-static void add_suite(struct gcmp_markup *xml, const struct pair_cases *own) {
-    gcmp_junit_suite(xml, own->label, &own->counts);
+static void add_suite(struct gcmp_markup *xml, const struct pair_cases *own, const char *options) {
+    gcmp_junit_suite(xml, own->label, options, &own->counts);
     for (size_t i = 0; i < own->count; i++) {
         gcmp_junit_case(xml, &own->cases[i], own->kinds[i]);
     }
@@ -274,6 +281,8 @@ static void add_suites(struct gcmp_out *out, const struct gradcmp_report *report
                        const struct pair_cases *suites) {
     struct gcmp_markup xml;
     struct gcmp_junit_counts all = {0};
+    struct gcmp_text listed = GCMP_TEXT_INIT;
+    gcmp_repeat_options(&listed, &report->options);
     for (size_t i = 0; i < suite_count(report); i++) {
         all.tests += suites[i].counts.tests;
         all.failures += suites[i].counts.failures;
@@ -282,9 +291,11 @@ static void add_suites(struct gcmp_out *out, const struct gradcmp_report *report
     }
     gcmp_junit_open(&xml, out, report->sweep != NULL ? "gradcmp sweep" : "gradcmp compare", &all);
     for (size_t i = 0; i < suite_count(report); i++) {
-        add_suite(&xml, &suites[i]);
+        add_suite(&xml, &suites[i], listed.bytes);
     }
     gcmp_junit_close(&xml);
+    out->text.failed = out->text.failed || listed.failed;
+    gcmp_text_free(&listed);
 }
 
 enum gradcmp_status gradcmp_report_write_junit(const struct gradcmp_report *report,

@@ -59,6 +59,11 @@ void gcmp_cases_markdown(const struct gcmp_case_list *list,
         gcmp_markdown_code(text, list->paths[i]);
         gcmp_text_add(text, "\n");
     }
+    if (list->options != NULL) {
+        gcmp_text_add(text, "- options ");
+        gcmp_markdown_code(text, list->options);
+        gcmp_text_add(text, "\n");
+    }
     for (size_t i = 0; i < list->case_count; i++) {
         bool is_told = list->cases[i].outcome != GRADCMP_CASE_PASS;
         told += is_told;

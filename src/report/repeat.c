@@ -90,6 +90,38 @@ void gcmp_repeat_options(struct gcmp_text *text, const struct gradcmp_options *o
     }
 }
 
+void gcmp_repeat_line(struct gcmp_page *page, const char *label,
+                      const struct gradcmp_options *options) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    gcmp_repeat_options(&text, options);
+    if (text.length_bytes > 0) {
+        gcmp_page_add(page, label);
+        gcmp_page_wrap(page, strlen(label), strlen(label), text.bytes);
+    }
+    page->out.text.failed = page->out.text.failed || text.failed;
+    gcmp_text_free(&text);
+}
+
+void gcmp_repeat_option(struct gcmp_text *text, const char *flag, const char *word) {
+    gcmp_text_addf(text, "%s%s", text->length_bytes == 0 ? "" : " ", flag);
+    if (word != NULL) {
+        gcmp_text_add(text, " ");
+        gcmp_repeat_word(text, word);
+    }
+}
+
+enum gradcmp_status gcmp_repeat_keep(struct gcmp_text *text, struct gcmp_arena *arena,
+                                     const char **out, struct gradcmp_error *error) {
+    bool is_empty = text->length_bytes == 0;
+    *out = text->failed || is_empty ? NULL : gcmp_arena_dup(arena, text->bytes);
+    bool lacks_memory = text->failed || (*out == NULL && !is_empty);
+    gcmp_text_free(text);
+    if (lacks_memory) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
 /* A path like an option would be taken for one. */
 static bool is_like_option(const struct gradcmp_report *report) {
     bool is = report->baseline_path[0] == '-';

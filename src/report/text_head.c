@@ -1,8 +1,10 @@
 /* The head of the terminal report: what was recognised, and by what measure it is judged. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "report/facts.h"
 #include "report/names.h"
 #include "report/repeat.h"
@@ -134,8 +136,11 @@ static void add_formula(struct gcmp_text *text, const struct gradcmp_bound *boun
 void gcmp_text_add_bound(struct gcmp_text *text, const struct gradcmp_bound *bound) {
     char figure[GCMP_FIGURE_BYTES];
     if (bound->constant) {
-        add_formula(text, bound, "32");
-        gcmp_text_addf(text, " = %s on every layer", gcmp_figure(figure, bound_after(bound, 32)));
+        char depth[8];
+        snprintf(depth, sizeof depth, "%d", GRADCMP_CONSTANT_LAYERS + 1);
+        add_formula(text, bound, depth);
+        gcmp_text_addf(text, " = %s on every layer",
+                       gcmp_figure(figure, bound_after(bound, GRADCMP_CONSTANT_LAYERS + 1)));
         return;
     }
     add_formula(text, bound, "(L+1-l)");
@@ -154,6 +159,9 @@ void gcmp_text_add_precision(struct gcmp_text *text, const struct gradcmp_report
     const struct gradcmp_bound *bound = &pair->bound;
     gcmp_text_addf(text, "%s, eps = ", gradcmp_dtype_name(bound->dtype));
     add_power(text, bound->eps);
+    if (bound->constant && bound->eps != gcmp_dtype_eps(bound->dtype)) {
+        gcmp_text_add(text, " of bfloat16");
+    }
     gcmp_text_addf(text, " (%s)", gcmp_dtype_source_text(bound->dtype_source));
     if (report->baseline_bound.dtype != bound->dtype) {
         gcmp_text_addf(text, "; the coarser of both, the baseline computed in %s",

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gradcmp/sys/sweep.h"
+#include "report/repeat.h"
 #include "report/sweep_facts.h"
 #include "report/text.h"
 
@@ -275,6 +276,7 @@ static void add_head(struct gcmp_page *page, const struct gradcmp_sweep *sweep) 
     }
     page->out.text.failed = page->out.text.failed || read.failed;
     gcmp_text_free(&read);
+    gcmp_repeat_line(page, "options    ", &sweep->report->options);
     if (sweep->golden_note != NULL) {
         gcmp_page_add(page, "golden     ");
         size_t column = strlen("golden     ");

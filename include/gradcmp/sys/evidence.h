@@ -39,7 +39,8 @@ struct gradcmp_evidence {
     size_t case_count;
     const char **notes;
     size_t note_count;
-    void *content; /* the command's own figures */
+    const char *options; /* that change what is judged, as they are typed; NULL: none */
+    void *content;       /* the command's own figures */
     const struct gradcmp_evidence_writers *writers;
     void (*release)(struct gradcmp_evidence *evidence); /* what the arena does not own; or NULL */
 };

@@ -51,6 +51,7 @@ struct gradcmp_fit {
     struct gcmp_arena *arena; /* owns all below; NULL: somebody else's */
     const char *path;         /* of the file that it was read from, or NULL */
     const char *baseline_path;
+    const struct gradcmp_options *options; /* that the pairs were judged with; NULL: not known */
 
     enum gradcmp_dtype dtype; /* compute type of all pairs */
     const char *state;

@@ -23,6 +23,9 @@ enum gradcmp_dtype_source {
     GRADCMP_DTYPE_ASSUMED_STATE    /* assumed: the state's own type */
 };
 
+/* L of the constant rule, whose l is 0 on every layer. */
+enum { GRADCMP_CONSTANT_LAYERS = 32 };
+
 /* bound(l) = min(k * C^(L+1-l) * eps, cap); with `constant`, min(k * C^33 * eps, cap) on
  * every layer (l = 0, L = 32). */
 struct gradcmp_bound {

@@ -20,7 +20,9 @@ def junit(path):
         assert int(element.get("tests")) == len(own)
     for suite in root:
         print(suite.get("name"), *(suite.get(key) for key in ("tests", "failures", "errors", "skipped")))
-        for case in suite:
+        for own in suite.findall("properties/property"):
+            print(" ", own.get("name"), own.get("value"))
+        for case in suite.findall("testcase"):
             assert case.get("name") and case.get("classname") is not None
             for child in case:
                 print(" ", case.get("name"), child.tag, child.get("type"), child.get("message") or child.text)

@@ -77,6 +77,7 @@ static void test_bound__megatron_is_one_constant(void **state) {
     assert_true(gcmp_bound_at(&bound, 0) == gcmp_bound_at(&bound, 9));
     bound = make_bound(GRADCMP_DTYPE_FLOAT32, 8, &options); /* the script takes bf16 always */
     assert_near(gcmp_bound_at(&bound, 3), 0.0828855, 1e-7);
+    assert_true(gcmp_noise_unit(&bound) == 0x1p-7);
 }
 
 static void test_bound__megatron_with_a_dtype_said_takes_that(void **state) {

@@ -94,7 +94,7 @@ static void test_json_report__keys_are_those_of_the_schema(void **state) {
     expect_keys(json_object_get(document, "baseline"),
                 "path format layers dtype dtype_source iteration parallel settings");
     const json_t *candidate = candidate_of(document, 0);
-    expect_keys(candidate, "path format parallel settings verdict bound summary onset cause notes "
+    expect_keys(candidate, "path format iteration parallel settings verdict bound summary onset cause notes "
                            "parameters");
     expect_keys(json_object_get(candidate, "parallel"), "tp pp vp dp cp ep etp world");
     expect_keys(json_object_get(candidate, "bound"), "k C L eps rule dtype_source");
@@ -264,7 +264,7 @@ static void test_json_report__unreadable_candidate_has_an_error_instead(void **s
     json_t *document = load();
     const json_t *candidate = candidate_of(document, 1);
     assert_string_equal(text_of(document, "verdict"), "error");
-    expect_keys(candidate, "path format parallel settings verdict error");
+    expect_keys(candidate, "path format iteration parallel settings verdict error");
     assert_true(json_is_null(json_object_get(candidate, "format")));
     const json_t *error = json_object_get(candidate, "error");
     expect_keys(error, "file offset message");
