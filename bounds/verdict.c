@@ -80,6 +80,13 @@ static bool is_drowned(const struct gcmp_trial *trial, size_t index, const struc
     return is_of_one_size(parameter) && !factor_fits(parameter, rest, bound);
 }
 
+/* Beyond the bound, and yet nothing can be said of it. */
+static bool is_noise(const struct gcmp_trial *trial, size_t index, const struct gcmp_rest *rest,
+                     double bound) {
+    return is_small_noise(trial, index, rest, bound) ||
+           is_rounding_alone(trial, index, rest, bound) || is_drowned(trial, index, rest, bound);
+}
+
 /* The limits that no bound, however wide, moves. */
 static bool is_unlike(const struct gradcmp_parameter_report *parameter,
                       const struct gcmp_rest *rest) {
@@ -96,8 +103,8 @@ enum gradcmp_verdict gcmp_verdict_within(const struct gcmp_trial *trial,
     }
     struct gcmp_rest rest = gcmp_rest_of(parameter, spread->factor);
     double bound = gcmp_trial_bound(trial, index);
-    if (gcmp_is_all_zero(parameter) || is_small_noise(trial, index, &rest, bound) ||
-        is_rounding_alone(trial, index, &rest, bound) || is_drowned(trial, index, &rest, bound)) {
+    if (gcmp_is_all_zero(parameter) ||
+        (!parameter->has_order && is_noise(trial, index, &rest, bound))) {
         return GRADCMP_VERDICT_UNJUDGED;
     }
     if (!(rest.rel <= bound) || is_unlike(parameter, &rest)) {

@@ -24,7 +24,8 @@
  * the layer (k/4 eps, and its growth with depth: parameters at least four times smaller than their
  * layer; measured: noise 0.6 eps of float32, against 8); and no cause fits. A factor fits where
  * there are elements enough to tell (16) and what it leaves is inside the bound. (A changed sign or
- * a zero leaves rel at 2 or 1 and never comes so far.)
+ * a zero leaves rel at 2 or 1 and never comes so far.) An order, such as rows in other places, is
+ * looked for by src/diagnose.c, which sets has_order.
  *
  * Such noise has nothing in common with itself on the other side (rel up to 1.4 and more) where it
  * is all that there is: the bias of keys in a BERT (softmax takes it away). So what is on both

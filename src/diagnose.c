@@ -6,6 +6,7 @@
 
 #include "base/catalogue.h"
 #include "base/dtype.h"
+#include "bounds/bounds.h"
 #include "bounds/cause_pair.h"
 #include "diagnose_facts.h"
 #include "diagnose_search.h"
@@ -18,12 +19,17 @@ enum { BATCH = 16 }; /* parameters whose samples are in memory at once */
 struct diagnosis {
     struct gcmp_comparison *comparison;
     size_t pair;
-    struct gcmp_cause_facts *facts; /* one a parameter; malloced */
+    struct gcmp_cause_facts *facts; /* one a parameter; malloced; NULL: none */
     double common;                  /* factor, or 1 */
     struct gcmp_global_facts global;
+    bool of_noise;          /* what is unjudged is searched; without facts */
     bool settled;           /* one cause concerns all gradients; no order is looked for */
     const char *start_text; /* with starts that differ */
 };
+
+static double common_of(const struct gradcmp_pair_report *pair) {
+    return isnan(pair->common_factor) ? 1.0 : pair->common_factor;
+}
 
 static struct gradcmp_pair_report *pair_of(const struct diagnosis *work) {
     return &work->comparison->report->pairs[work->pair];
@@ -184,8 +190,28 @@ static bool is_explained(const struct gradcmp_parameter_report *report) {
            report->verdict == GRADCMP_VERDICT_SCALE;
 }
 
+typedef bool (*is_searched_fn)(const struct gradcmp_pair_report *pair,
+                               const struct gradcmp_parameter_report *report);
+
 static bool is_searched(const struct gradcmp_parameter_report *report) {
     return gcmp_cause_is_wanted(report->verdict) && report->in_a && report->in_b;
+}
+
+static bool is_at_onset(const struct gradcmp_pair_report *pair,
+                        const struct gradcmp_parameter_report *report) {
+    return is_searched(report) && report->layer == pair->onset_layer;
+}
+
+static bool is_elsewhere(const struct gradcmp_pair_report *pair,
+                         const struct gradcmp_parameter_report *report) {
+    return is_searched(report) && report->layer != pair->onset_layer;
+}
+
+/* Beyond the bound, and taken for noise. */
+static bool is_noise(const struct gradcmp_pair_report *pair,
+                     const struct gradcmp_parameter_report *report) {
+    (void)pair;
+    return report->verdict == GRADCMP_VERDICT_UNJUDGED && report->ratio > 1.0;
 }
 
 /* Look for order in samples of what has no cause yet, and read whole what that suggests. */
@@ -204,7 +230,9 @@ static enum gradcmp_status search_order(struct diagnosis *work, struct gcmp_sear
     scene->probes = &wholes;
     for (size_t i = 0; i < count && gcmp_pair_is_open(pair_of(work)); i++) {
         GCMP_TRY_OUT(gcmp_search_confirm(&searches[i], scene, &samples, error));
-        GCMP_TRY_OUT(learn_router(work, &searches[i], error));
+        if (!work->of_noise) {
+            GCMP_TRY_OUT(learn_router(work, &searches[i], error));
+        }
     }
     if (gcmp_pair_is_open(pair_of(work))) {
         GCMP_TRY_OUT(gcmp_probes_run(&wholes, work->comparison, error));
@@ -228,10 +256,11 @@ static enum gradcmp_status search_batch(struct diagnosis *work, struct gcmp_sear
         GCMP_TRY_OUT(gcmp_search_begin(&searches[i], &scene, error));
     }
     GCMP_TRY_OUT(search_order(work, searches, count, &scene, error));
-    if (gcmp_pair_is_open(pair_of(work))) {
+    bool tells_places = !work->of_noise && gcmp_pair_is_open(pair_of(work));
+    if (tells_places) {
         GCMP_TRY_OUT(gcmp_search_places(searches, count, &scene, error));
     }
-    for (size_t i = 0; i < count && gcmp_pair_is_open(pair_of(work)); i++) {
+    for (size_t i = 0; i < count && tells_places && gcmp_pair_is_open(pair_of(work)); i++) {
         GCMP_TRY_OUT(gcmp_search_tell_places(&searches[i], &scene, error));
     }
 out:
@@ -258,15 +287,14 @@ static enum gradcmp_status end_batch(struct diagnosis *work, struct batch *batch
     return search_batch(work, batch->searches, count, error);
 }
 
-/* Search the parameters of the onset layer, or all others. */
-static enum gradcmp_status search_some(struct diagnosis *work, bool at_onset,
+static enum gradcmp_status search_some(struct diagnosis *work, is_searched_fn is_wanted,
                                        struct gradcmp_error *error) {
     const struct gradcmp_pair_report *pair = pair_of(work);
     uint64_t limit = gcmp_probes_kept_bytes(work->comparison->options);
     struct batch batch = {.count = 0};
     for (size_t i = 0; i < pair->parameter_count; i++) {
         const struct gradcmp_parameter_report *report = &pair->parameters[i];
-        if (!is_searched(report) || (report->layer == pair->onset_layer) != at_onset) {
+        if (!is_wanted(pair, report)) {
             continue;
         }
         uint64_t bytes = bytes_of(work, i);
@@ -288,14 +316,36 @@ static enum gradcmp_status search_all(struct diagnosis *work, struct gradcmp_err
     work->settled =
         work->global.starts == GCMP_STARTS_DIFFER &&
         gcmp_cause_global(pair_of(work), &work->global, &scratch, &figure) != GCMP_CAUSE_NONE;
-    enum gradcmp_status status = search_some(work, true, error);
+    enum gradcmp_status status = search_some(work, is_at_onset, error);
     if (status == GRADCMP_OK) {
         work->settled =
             gcmp_cause_global(pair_of(work), &work->global, &scratch, &figure) != GCMP_CAUSE_NONE;
-        status = search_some(work, false, error);
+        status = search_some(work, is_elsewhere, error);
     }
     gcmp_arena_free(&scratch);
     return status;
+}
+
+/* Noise has no order: what was left unjudged as noise and is the baseline in another order fails.
+ * Its cause is told once the pair was judged again. */
+static enum gradcmp_status look_into_noise(struct gcmp_comparison *comparison, size_t index,
+                                           struct gradcmp_error *error) {
+    struct gradcmp_pair_report *pair = &comparison->report->pairs[index];
+    struct diagnosis work = {
+        .comparison = comparison, .pair = index, .common = common_of(pair), .of_noise = true};
+    bool has_order = false;
+    GCMP_TRY(search_some(&work, is_noise, error));
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        struct gradcmp_parameter_report *report = &pair->parameters[i];
+        report->has_order = report->cause_count > 0;
+        report->causes = NULL;
+        report->cause_count = 0;
+        has_order = has_order || report->has_order;
+    }
+    return has_order && gcmp_pair_is_open(pair)
+               ? gcmp_judge_pair(pair, &comparison->report->options, comparison->report->arena,
+                                 error)
+               : GRADCMP_OK;
 }
 
 static uint32_t larger(uint32_t a, uint32_t b) {
@@ -307,7 +357,7 @@ static enum gradcmp_status diagnose_pair(struct gcmp_comparison *comparison, siz
     const struct gradcmp_report *report = comparison->report;
     struct gradcmp_pair_report *pair = &comparison->report->pairs[index];
     struct diagnosis work = {.comparison = comparison, .pair = index};
-    work.common = isnan(pair->common_factor) ? 1.0 : pair->common_factor;
+    work.common = common_of(pair);
     const struct gradcmp_parallel *a = &comparison->baseline.checkpoint->catalogue.parallel;
     const struct gradcmp_parallel *b =
         &comparison->candidates[index].checkpoint->catalogue.parallel;
@@ -345,6 +395,11 @@ enum gradcmp_status gcmp_diagnose(struct gcmp_comparison *comparison, struct gra
     comparison->pages = gcmp_pages_make(gcmp_probes_kept_bytes(comparison->options));
     if (comparison->pages == NULL) {
         GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < comparison->report->pair_count; i++) {
+        if (gcmp_pair_is_open(&comparison->report->pairs[i])) {
+            GCMP_TRY_OUT(look_into_noise(comparison, i, error));
+        }
     }
     for (size_t i = 0; i < comparison->report->pair_count; i++) {
         if (comparison->report->pairs[i].outcome != GRADCMP_OUTCOME_INCONSISTENT) {

@@ -18,6 +18,16 @@ void gcmp_text_outcome(struct gcmp_page *page, enum gradcmp_outcome outcome) {
     gcmp_page_ink(page, outcomes[outcome].ink, outcomes[outcome].word);
 }
 
+/* True where what could not be judged is not the same on both sides. */
+static bool has_unjudged_noise(const struct gradcmp_pair_report *pair) {
+    bool has = false;
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
+        has = has || (parameter->verdict == GRADCMP_VERDICT_UNJUDGED && parameter->rel > 0.0);
+    }
+    return has;
+}
+
 static void add_worst(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
     if (pair->worst >= pair->parameter_count) {
         return;
@@ -25,8 +35,12 @@ static void add_worst(struct gcmp_page *page, const struct gradcmp_pair_report *
     char eps[GCMP_FIGURE_BYTES], ratio[GCMP_FIGURE_BYTES];
     const struct gradcmp_parameter_report *worst = &pair->parameters[pair->worst];
     if (worst->ratio == 0.0) {
-        gcmp_page_add(page, isnan(pair->common_factor) ? "; no difference at all"
-                                                       : "; no difference beside that");
+        const char *judged = pair->outcome == GRADCMP_OUTCOME_CONSISTENT
+                                 ? "; no difference in what was judged"
+                                 : ""; /* with --strict, which says so itself */
+        gcmp_page_add(page, !isnan(pair->common_factor) ? "; no difference beside that"
+                            : has_unjudged_noise(pair)  ? judged
+                                                        : "; no difference at all");
         return;
     }
     gcmp_page_add(page, "; worst ");

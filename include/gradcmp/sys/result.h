@@ -89,6 +89,7 @@ struct gradcmp_parameter_report {
     double scale_a_log2, scale_b_log2; /* both sides were read times 2^this; 0 normally */
     bool copies_conflict;              /* copies within a side differ beyond the bound */
     const char *copies_note;           /* text about copies, or NULL */
+    bool has_order;                    /* a cause was found that fits: it is no noise */
 
     enum gradcmp_verdict verdict;
     double rel, rel_common; /* rel_common is NaN where nothing common was divided out */
