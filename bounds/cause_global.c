@@ -86,7 +86,7 @@ static struct picture take_picture(const struct gradcmp_pair_report *pair, doubl
             picture.count++;
             picture.unlike += parameter->cosine < UNLIKE;
             picture.short_ones += figure_of(parameter, NORM) <= most_norm;
-            ad += ldexp(parameter->tally.ad, -2 * (int)parameter->scale_a_log2);
+            ad += ldexp(parameter->tally.ad, -2 * (int)gradcmp_difference_log2(parameter));
             a2 += ldexp(parameter->tally.a2, -2 * (int)parameter->scale_a_log2);
         }
     }

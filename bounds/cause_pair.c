@@ -312,7 +312,7 @@ static struct group find_group(const struct gcmp_cause_scene *scene,
         group.one_factor = group.one_factor &&
                            (isnan(cause->factor) || parameter->causes[0].factor == cause->factor);
         group.residual = fmax(group.residual, parameter->causes[0].residual);
-        if (parameter->scale_a_log2 == 0.0) {
+        if (gradcmp_difference_log2(parameter) == 0.0) {
             group.ad += parameter->tally.ad;
             group.a2 += parameter->tally.a2;
         }

@@ -32,6 +32,11 @@ static double norm_of(double sum, double scale_log2) {
     return gcmp_square_root(&total);
 }
 
+/* b2 is of values that were read times 2^this beside those of a2. */
+static int scale_of_b(const struct gradcmp_parameter_report *parameter) {
+    return (int)(parameter->scale_b_log2 - parameter->scale_a_log2);
+}
+
 /* The figures of a pair of sides with a baseline that is not zero. */
 static void fill_ratios(struct gradcmp_parameter_report *parameter) {
     const struct gradcmp_tally *tally = &parameter->tally;
@@ -41,6 +46,23 @@ static void fill_ratios(struct gradcmp_parameter_report *parameter) {
     parameter->rho = sqrt(fmax(0.0, x - y * y));
     if (is_divisor(tally->b2)) {
         double cosine = (tally->a2 + tally->ad) / sqrt(tally->a2) / sqrt(tally->b2);
+        parameter->cosine = fmax(-1.0, fmin(1.0, cosine));
+    }
+}
+
+/* The same where the sums of one side are of values times another power of two: of sides so far
+ * apart that rel^2 may be beyond binary64. */
+static void fill_far_ratios(struct gradcmp_parameter_report *parameter) {
+    const struct gradcmp_tally *tally = &parameter->tally;
+    int shift = (int)(parameter->scale_a_log2 - gradcmp_difference_log2(parameter));
+    double rel = ldexp(sqrt(tally->d2 / tally->a2), shift);
+    double y = ldexp(tally->ad / tally->a2, 2 * shift), along = fmin(fabs(y), rel);
+    parameter->rel = rel;
+    parameter->alpha = 1.0 + y;
+    parameter->rho = sqrt(rel - along) * sqrt(rel + along);
+    if (is_divisor(tally->b2)) {
+        double cosine =
+            ldexp(parameter->alpha * (sqrt(tally->a2) / sqrt(tally->b2)), scale_of_b(parameter));
         parameter->cosine = fmax(-1.0, fmin(1.0, cosine));
     }
 }
@@ -60,7 +82,7 @@ void gcmp_figures_fill(struct gradcmp_parameter_report *parameter) {
         return;
     }
     if (is_divisor(tally->a2) && isfinite(tally->d2)) { /* then so is P: P^2 <= A D */
-        fill_ratios(parameter);
+        (scale_of_b(parameter) == 0 ? fill_ratios : fill_far_ratios)(parameter);
     } else {
         parameter->rel = tally->max_d == 0.0 ? 0.0 : (double)INFINITY;
     }
@@ -71,7 +93,7 @@ static double residual_sq(const struct gradcmp_parameter_report *parameter) {
     const struct gradcmp_tally *tally = &parameter->tally;
     if (fabs(parameter->alpha) < 0.5 && isfinite(tally->b2)) {
         double alpha = parameter->alpha;
-        return fmax(0.0, tally->b2 / tally->a2 - alpha * alpha);
+        return fmax(0.0, ldexp(tally->b2 / tally->a2, -2 * scale_of_b(parameter)) - alpha * alpha);
     }
     return parameter->rho * parameter->rho;
 }

@@ -38,8 +38,10 @@ static bool is_usable(double beta) {
 
 /* Make of sums over (a, b) those over (a, b / f): with d' = b / f - a,
  *   f^2 sum d'^2 = sum (d + (1 - f) a)^2 = D + 2 (1 - f) P + (1 - f)^2 A. */
-static void divide_candidate(struct gradcmp_tally *tally, double factor) {
-    double a2 = tally->a2, rest = 1.0 - factor;
+static void divide_candidate(struct gradcmp_parameter_report *report, double factor) {
+    struct gradcmp_tally *tally = &report->tally;
+    double scale_log2 = gradcmp_difference_log2(report) - report->scale_a_log2;
+    double a2 = ldexp(tally->a2, 2 * (int)scale_log2), rest = 1.0 - factor;
     double d2 = tally->d2 + 2.0 * rest * tally->ad + rest * rest * a2;
     tally->d2 = fmax(0.0, d2) / (factor * factor);
     tally->ad = (tally->ad + rest * a2) / factor;
@@ -52,7 +54,7 @@ static enum gradcmp_status apply_factor(struct gcmp_comparison *comparison,
     for (size_t i = 0; i < pair->parameter_count; i++) {
         struct gradcmp_parameter_report *report = &pair->parameters[i];
         if (report->in_a && report->in_b && report->shapes_agree) {
-            divide_candidate(&report->tally, factor);
+            divide_candidate(report, factor);
         }
     }
     pair->state_factor = factor;

@@ -11,7 +11,10 @@
 #include "comparison.h"
 #include "device.h"
 
-enum job_kind { JOB_VALUES, JOB_COPIES, JOB_PADDING, JOB_ALONE };
+enum job_kind { JOB_VALUES, JOB_COPIES, JOB_PADDING, JOB_ALONE, JOB_ONE_SIDE };
+
+/* Times 2^this the squares of a side are lost beside those of the other. */
+enum { FAR_LOG2 = 400 };
 
 /* What a job was made for. */
 struct job_origin {
@@ -562,50 +565,85 @@ static bool needs_scaling(const struct gradcmp_parameter_report *report) {
     return wide && (overflow || underflow);
 }
 
+/* Read a parameter again so that the largest value of both sides is from 1 to 2; and, where that
+ * makes nothing of one side, that side by itself. */
+static void plan_again(const struct gcmp_comparison *comparison, struct plan *plan, size_t p,
+                       size_t i) {
+    const struct gradcmp_parameter_report *report = &comparison->report->pairs[p].parameters[i];
+    const struct gcmp_paired *paired = &comparison->pairings[p].sides[i];
+    const struct gcmp_side sides[] = {baseline_side(comparison, paired->a),
+                                      candidate_side(comparison, p, paired->b)};
+    const double largest[] = {report->tally.max_a, report->tally.max_b};
+    const int scale = -ilogb(fmax(largest[0], largest[1]));
+    struct job_origin origin = {.kind = JOB_VALUES, .parameter = paired->a};
+    struct gcmp_job *job = add_job(plan, sides[0], report->compared_elems, origin);
+    job->scale_log2 = scale;
+    add_result(plan, job, sides[1], (struct value_target){p, i});
+    for (uint32_t side = 0; side < 2; side++) {
+        if (largest[side] > 0.0 && -ilogb(largest[side]) > scale + FAR_LOG2) {
+            origin = (struct job_origin){
+                .kind = JOB_ONE_SIDE, .parameter = sides[side].parameter, .owner = side};
+            job = add_job(plan, sides[side], report->compared_elems, origin);
+            job->scale_log2 = -ilogb(largest[side]);
+            add_result(plan, job, sides[side], (struct value_target){p, i});
+        }
+    }
+}
+
 static enum gradcmp_status plan_scaled(const struct gcmp_comparison *comparison, struct plan *plan,
                                        struct gradcmp_error *error) {
     size_t count = 0;
     for (size_t p = 0; p < comparison->report->pair_count; p++) {
         count += comparison->report->pairs[p].parameter_count;
     }
-    GCMP_TRY(plan_init(plan, count, count, error));
+    GCMP_TRY(plan_init(plan, 2 * count, 2 * count, error));
     for (size_t p = 0; p < comparison->report->pair_count; p++) {
         const struct gradcmp_pair_report *pair = &comparison->report->pairs[p];
         for (size_t i = 0; i < pair->parameter_count; i++) {
             const struct gradcmp_parameter_report *report = &pair->parameters[i];
-            double largest = fmax(report->tally.max_a, report->tally.max_b);
-            if (!gcmp_pair_is_open(pair) || !is_measured(report) || !needs_scaling(report) ||
-                largest == 0.0) {
-                continue;
+            if (gcmp_pair_is_open(pair) && is_measured(report) && needs_scaling(report) &&
+                fmax(report->tally.max_a, report->tally.max_b) > 0.0) {
+                plan_again(comparison, plan, p, i);
             }
-            const struct gcmp_paired *sides = &comparison->pairings[p].sides[i];
-            struct job_origin origin = {.kind = JOB_VALUES, .parameter = sides->a};
-            struct gcmp_job *job =
-                add_job(plan, baseline_side(comparison, sides->a), report->compared_elems, origin);
-            job->scale_log2 = -ilogb(largest);
-            add_result(plan, job, candidate_side(comparison, p, sides->b),
-                       (struct value_target){p, i});
         }
     }
     return GRADCMP_OK;
 }
 
+static void take_both(struct gradcmp_parameter_report *report, const struct gradcmp_tally *scaled,
+                      int scale_log2) {
+    report->tally.a2 = scaled->a2;
+    report->tally.b2 = scaled->b2;
+    report->tally.ad = scaled->ad;
+    report->tally.d2 = scaled->d2;
+    report->tally.max_d = scaled->max_d;
+    report->tally.max_a = scaled->max_a;
+    report->tally.max_b = scaled->max_b;
+    report->scale_a_log2 = report->scale_b_log2 = scale_log2;
+}
+
+/* The jobs of one parameter follow one another, that of both sides first. */
 static void take_scaled(struct gcmp_comparison *comparison, const struct plan *plan) {
     for (size_t j = 0; j < plan->job_count; j++) {
-        const struct value_target *target = &plan->targets[plan->origins[j].first_result];
+        const struct job_origin *origin = &plan->origins[j];
+        const struct value_target *target = &plan->targets[origin->first_result];
         struct gradcmp_pair_report *pair = &comparison->report->pairs[target->pair];
-        if (gcmp_pair_is_open(pair)) {
-            struct gradcmp_parameter_report *report = &pair->parameters[target->parameter];
-            const struct gradcmp_tally *scaled = &plan->jobs[j].tallies[0];
+        struct gradcmp_parameter_report *report = &pair->parameters[target->parameter];
+        const struct gradcmp_tally *scaled = &plan->jobs[j].tallies[0];
+        int scale_log2 = plan->jobs[j].scale_log2;
+        if (!gcmp_pair_is_open(pair)) {
+            continue;
+        }
+        if (origin->kind == JOB_VALUES) {
+            take_both(report, scaled, scale_log2);
+        } else if (origin->owner == 0) {
             report->tally.a2 = scaled->a2;
-            report->tally.b2 = scaled->b2;
-            report->tally.ad = scaled->ad;
-            report->tally.d2 = scaled->d2;
-            report->tally.max_d = scaled->max_d;
             report->tally.max_a = scaled->max_a;
+            report->scale_a_log2 = scale_log2;
+        } else {
+            report->tally.b2 = scaled->b2;
             report->tally.max_b = scaled->max_b;
-            report->scale_a_log2 = plan->jobs[j].scale_log2;
-            report->scale_b_log2 = plan->jobs[j].scale_log2;
+            report->scale_b_log2 = scale_log2;
         }
     }
 }

@@ -51,7 +51,8 @@ void gradcmp_report_parameter(const struct gradcmp_report *report, size_t candid
     out->cosine = parameter->cosine;
     out->norm_a = parameter->norm_a;
     out->norm_b = parameter->norm_b;
-    out->max_abs = measured ? parameter->tally.max_d * exp2(-parameter->scale_a_log2) : (double)NAN;
+    out->max_abs =
+        measured ? parameter->tally.max_d * exp2(-gradcmp_difference_log2(parameter)) : (double)NAN;
 }
 
 int64_t gradcmp_report_onset(const struct gradcmp_report *report, size_t candidate) {

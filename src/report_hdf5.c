@@ -108,7 +108,8 @@ static void send_numbers(struct sender *sender) {
     send_column(sender, "layer", GRADCMP_DTYPE_INT64, words);
     for (size_t i = 0; i < pair->parameter_count && words != NULL; i++) {
         const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
-        put_word(words, i, bits_of(ldexp(parameter->tally.max_d, -(int)parameter->scale_b_log2)));
+        put_word(words, i,
+                 bits_of(ldexp(parameter->tally.max_d, -(int)gradcmp_difference_log2(parameter))));
     }
     send_column(sender, "max_abs", GRADCMP_DTYPE_FLOAT64, words);
 }

@@ -76,7 +76,7 @@ double gcmp_max_abs(const struct gradcmp_parameter_report *parameter) {
     if (!gcmp_is_compared(parameter) || tally->elems <= tally->nonfinite_any) {
         return NAN;
     }
-    return tally->max_d * exp2(-parameter->scale_a_log2);
+    return tally->max_d * exp2(-gradcmp_difference_log2(parameter));
 }
 
 uint64_t gcmp_shape_elems(unsigned ndim, const uint64_t *shape) {

@@ -52,6 +52,12 @@ static void add_other_reason(struct gcmp_text *text,
 static void explain_fail(struct gcmp_text *text, const struct gradcmp_pair_report *pair,
                          const struct gradcmp_parameter_report *parameter) {
     char figure[GCMP_FIGURE_BYTES];
+    if (isinf(parameter->rel) && parameter->tally.max_a > 0.0) {
+        gcmp_text_addf(text, "too far off for a figure: norm %s in the baseline",
+                       gcmp_figure_error(figure, parameter->norm_a));
+        gcmp_text_addf(text, ", %s in the candidate", gcmp_figure_error(figure, parameter->norm_b));
+        return;
+    }
     if (isinf(parameter->rel)) {
         gcmp_text_addf(text, "the baseline is all zero, the candidate is not (norm %s)",
                        gcmp_figure_error(figure, parameter->norm_b));

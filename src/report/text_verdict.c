@@ -46,7 +46,8 @@ static void add_worst(struct gcmp_page *page, const struct gradcmp_pair_report *
     gcmp_page_add(page, "; worst ");
     gcmp_page_name(page, worst->name);
     if (isinf(worst->ratio)) {
-        gcmp_page_add(page, ", all zero in the baseline alone");
+        gcmp_page_add(page, worst->tally.max_a == 0.0 ? ", all zero in the baseline alone"
+                                                      : ", too far off for a figure");
         return;
     }
     gcmp_figure(eps, gcmp_judged_rel(worst) / pair->bound.eps);

@@ -86,7 +86,8 @@ struct gradcmp_parameter_report {
     uint64_t compared_elems;  /* what the tally covers */
     uint64_t compared_shape0; /* rows compared, where the vocabulary was cut; else 0 */
     struct gradcmp_tally tally;
-    double scale_a_log2, scale_b_log2; /* both sides were read times 2^this; 0 normally */
+    double scale_a_log2, scale_b_log2; /* a2 and max_a (b2, max_b) are of values times 2^this, and
+                                          differences times the smaller of both; 0 normally */
     bool copies_conflict;              /* copies within a side differ beyond the bound */
     const char *copies_note;           /* text about copies, or NULL */
     bool has_order;                    /* a cause was found that fits: it is no noise */
@@ -106,6 +107,12 @@ struct gradcmp_parameter_report {
     size_t rank_count;
     struct gradcmp_heat heat; /* of what fails */
 };
+
+/* Differences (d2, ad, max_d) are of values times 2^this. */
+static inline double gradcmp_difference_log2(const struct gradcmp_parameter_report *parameter) {
+    return parameter->scale_a_log2 < parameter->scale_b_log2 ? parameter->scale_a_log2
+                                                             : parameter->scale_b_log2;
+}
 
 /* Parameters of one sort. What they are follows from their shapes and layouts. */
 enum gradcmp_class {
