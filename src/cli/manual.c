@@ -186,6 +186,10 @@ static void print_fixed(void) {
          "be judged."},
         {NULL, "129, 130, 143", "Interrupted by SIGHUP, Ctrl-C or SIGTERM."},
         {"ENVIRONMENT", "NO_COLOR", "Where it is set, --color auto means never."},
+        {NULL, "GRADCMP_RANKS", "Set to off, a program that mpirun starts works alone."},
+        {NULL, "TMPDIR",
+         "Where decompressed streams are kept, in files without a name, that are too large for "
+         "memory; by default /var/tmp."},
         {NULL, "GRADCMP_H5HELPER",
          "The program that reads HDF5, where it does not lie beside the library."}};
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {

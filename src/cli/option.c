@@ -77,7 +77,7 @@ const struct cli_option cli_options[] = {
     {"hash", 0, CLI_TEXT, CLI_BITS, FIELD(hash), 0, "FILE", NULL, "instead of a twin",
      "Compare every checkpoint with the fingerprints in FILE, the same for any sharding; where "
      "there is no FILE, write it from the first checkpoint."},
-    {"plan", 0, CLI_TEXT, CLI_SWEEP, FIELD(sweep.plan), 0, "FILE", NULL, "YAML: what to compare",
+    {"plan", 0, CLI_TEXT, CLI_SWEEP, FIELD(sweep.plan), 0, "FILE", NULL, "what to compare",
      "Compare what this YAML file names: a sweep plan, or the model_config.yaml of a Megatron "
      "functional test, whose runs are repeat_R_key_KEY below DIR."},
     {"baseline", 0, CLI_TEXT, CLI_SWEEP, FIELD(sweep.baseline), 0, "PATH", NULL, "which is trusted",
