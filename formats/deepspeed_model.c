@@ -92,19 +92,6 @@ static uint64_t read_count(const struct gcmp_node *node) {
     return gcmp_node_int(node, &value) && value > 0 ? (uint64_t)value : 0;
 }
 
-static enum gradcmp_status set_number(struct gradcmp_catalogue *catalogue, const char *name,
-                                      const struct gcmp_node *node, struct gradcmp_error *error) {
-    struct gradcmp_setting setting = {.name = name};
-    if (node != NULL && node->kind == GCMP_NODE_INT && gcmp_node_int(node, &setting.integer)) {
-        setting.kind = GRADCMP_SETTING_INT;
-    } else if (gcmp_node_number(node, &setting.number)) {
-        setting.kind = GRADCMP_SETTING_FLOAT;
-    } else {
-        return GRADCMP_OK;
-    }
-    return gcmp_catalogue_set(catalogue, &setting, error);
-}
-
 static bool is_enabled(const struct gcmp_node *config, const char *name) {
     int64_t value;
     return gcmp_node_int(gcmp_node_get(gcmp_node_get(config, name), "enabled"), &value) &&
@@ -123,11 +110,12 @@ static enum gradcmp_status read_config(struct gradcmp_catalogue *catalogue,
         catalogue->compute = GRADCMP_DTYPE_FLOAT16;
     }
     const struct gcmp_node *zero = gcmp_node_get(config, "zero_optimization");
-    GCMP_TRY(set_number(catalogue, "global_batch_size", gcmp_node_get(config, "train_batch_size"),
-                        error));
-    GCMP_TRY(set_number(catalogue, "clip_grad", gcmp_node_get(config, "gradient_clipping"), error));
-    GCMP_TRY(set_number(catalogue, "seed", gcmp_node_get(config, "seed"), error));
-    return set_number(catalogue, "zero_stage", gcmp_node_get(zero, "stage"), error);
+    GCMP_TRY(gcmp_pt_set_number(catalogue, "global_batch_size",
+                                gcmp_node_get(config, "train_batch_size"), error));
+    GCMP_TRY(gcmp_pt_set_number(catalogue, "clip_grad", gcmp_node_get(config, "gradient_clipping"),
+                                error));
+    GCMP_TRY(gcmp_pt_set_number(catalogue, "seed", gcmp_node_get(config, "seed"), error));
+    return gcmp_pt_set_number(catalogue, "zero_stage", gcmp_node_get(zero, "stage"), error);
 }
 
 static enum gradcmp_status read_run(const struct gcmp_pt_place *place,
@@ -146,8 +134,8 @@ static enum gradcmp_status read_run(const struct gcmp_pt_place *place,
     if (catalogue->iteration < 0 && gcmp_node_int(gcmp_node_get(root, "global_steps"), &steps)) {
         catalogue->iteration = steps < 0 ? -1 : steps;
     }
-    GCMP_TRY(set_number(catalogue, "consumed_train_samples", gcmp_node_get(root, "global_samples"),
-                        place->error));
+    GCMP_TRY(gcmp_pt_set_number(catalogue, "consumed_train_samples",
+                                gcmp_node_get(root, "global_samples"), place->error));
     return read_config(catalogue, gcmp_node_get(root, "ds_config"), place->error);
 }
 

@@ -41,6 +41,7 @@ static enum gradcmp_status walk_file(struct gcmp_pt_set *set, const struct gcmp_
                                   .visits_left = torch.pickle->length_bytes + 64,
                                   .error = error};
     read_iteration(set->catalogue, torch.root);
+    GCMP_TRY(gcmp_pt_read_run(set->catalogue, torch.root, error));
     enum gradcmp_status status = gcmp_pt_walk(&place);
     *optimizers = place.optimizer;
     return status;

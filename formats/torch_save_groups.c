@@ -20,19 +20,6 @@ static const struct {
 };
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
-static enum gradcmp_status set_number(struct gradcmp_catalogue *catalogue, const char *name,
-                                      const struct gcmp_node *value, struct gradcmp_error *error) {
-    struct gradcmp_setting setting = {.name = name};
-    if (value != NULL && value->kind == GCMP_NODE_INT && gcmp_node_int(value, &setting.integer)) {
-        setting.kind = GRADCMP_SETTING_INT;
-    } else if (gcmp_node_number(value, &setting.number)) {
-        setting.kind = GRADCMP_SETTING_FLOAT;
-    } else {
-        return GRADCMP_OK;
-    }
-    return gcmp_catalogue_set(catalogue, &setting, error);
-}
-
 static enum gradcmp_status set_float(struct gradcmp_catalogue *catalogue, const char *name,
                                      double value, struct gradcmp_error *error) {
     struct gradcmp_setting setting = {.name = name, .kind = GRADCMP_SETTING_FLOAT, .number = value};
@@ -75,8 +62,8 @@ enum gradcmp_status gcmp_pt_read_groups(struct gradcmp_catalogue *catalogue,
     struct gcmp_seen betas = {.count = 0}, steps = {.count = 0};
     double decay = 0.0;
     for (size_t i = 0; i < OPTION_COUNT; i++) {
-        GCMP_TRY(set_number(catalogue, options[i].setting, gcmp_node_get(first, options[i].option),
-                            error));
+        GCMP_TRY(gcmp_pt_set_number(catalogue, options[i].setting,
+                                    gcmp_node_get(first, options[i].option), error));
     }
     for (size_t i = 0; i < gcmp_node_count(groups) && i < MAX_GROUPS; i++) {
         const struct gcmp_node *group = gcmp_node_item(groups, i);

@@ -133,6 +133,20 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_read_groups(struct gradcmp_catalogu
                                                          const struct gcmp_node *groups,
                                                          struct gradcmp_error *error);
 
+/* Keep a number as a setting; nothing where `value` is none. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_set_number(struct gradcmp_catalogue *catalogue,
+                                                        const char *name,
+                                                        const struct gcmp_node *value,
+                                                        struct gradcmp_error *error);
+
+/* Take what an object of torch.save says of its run: transformers' training_args.bin, or the args,
+ * config or cfg beside the weights. Of their type of arithmetic, bfloat16 and float16 alone become
+ * catalogue->compute; seed, clipping and batch sizes become settings. What is known already is
+ * kept. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_read_run(struct gradcmp_catalogue *catalogue,
+                                                      const struct gcmp_node *root,
+                                                      struct gradcmp_error *error);
+
 /* What a group of parameters says of itself; NaN for what it does not. */
 struct gradcmp_adam gcmp_pt_group_adam(const struct gcmp_node *group);
 

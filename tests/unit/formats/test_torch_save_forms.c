@@ -168,6 +168,55 @@ static void test_torch_save_forms__ranks_of_names_and_of_numbers(void **state) {
                        "rank1.pt", "torch: param_groups list other parameters than rank 0's, *");
 }
 
+#define PT_TRUE        "I01\n"
+#define PT_FALSE       "I00\n"
+#define NAMESPACE(own) "(iargparse\nNamespace\n" PT_DICT(own) "b"
+#define RUN(own)       PT_DICT(NORMAL own)
+
+/* What arguments say of the type that was computed in; of float32 they say nothing. */
+static void test_torch_save_forms__arguments_tell_the_compute_type(void **state) {
+    static const struct {
+        const char *pickle;
+        enum gradcmp_dtype compute;
+    } rows[] = {
+        {RUN(PT_TEXT("args") NAMESPACE(PT_TEXT("bf16") PT_TRUE PT_TEXT("fp16") PT_FALSE)),
+         GRADCMP_DTYPE_BFLOAT16},
+        {RUN(PT_TEXT("args") PT_DICT(PT_TEXT("fp16") PT_TRUE)), GRADCMP_DTYPE_FLOAT16},
+        {RUN(PT_TEXT("args") PT_DICT(PT_TEXT("bf16") PT_TRUE PT_TEXT("fp16") PT_TRUE)),
+         GRADCMP_DTYPE_NONE},
+        {RUN(PT_TEXT("args") PT_DICT(PT_TEXT("bf16") PT_TEXT("no"))), GRADCMP_DTYPE_NONE},
+        {RUN(PT_TEXT("args") NAMESPACE(PT_TEXT("params_dtype") "ctorch\nbfloat16\n")),
+         GRADCMP_DTYPE_BFLOAT16},
+        {RUN(PT_TEXT("config") PT_DICT(PT_TEXT("dtype") PT_TEXT("bfloat16"))),
+         GRADCMP_DTYPE_BFLOAT16},
+        {RUN(PT_TEXT("config") PT_DICT(PT_TEXT("dtype") PT_TEXT("bfloat16")
+                                           PT_TEXT("transformers_version") PT_TEXT("5"))),
+         GRADCMP_DTYPE_NONE},
+        {RUN(PT_TEXT("config") PT_DICT(PT_TEXT("dtype") PT_TEXT("float32"))), GRADCMP_DTYPE_NONE},
+        {RUN(PT_TEXT("args") PT_DICT(PT_TEXT("precision") PT_TEXT("16-mixed"))),
+         GRADCMP_DTYPE_FLOAT16},
+        {RUN(PT_TEXT("cfg") PT_DICT(PT_TEXT("common") PT_DICT(PT_TEXT("bf16") PT_TRUE))),
+         GRADCMP_DTYPE_BFLOAT16},
+        {RUN(PT_TEXT("args") PT_TEXT("bf16")), GRADCMP_DTYPE_NONE},
+        {RUN(PT_TEXT("bf16") PT_TRUE), GRADCMP_DTYPE_NONE}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct opened *opened = open_pickle(*state, rows[i].pickle);
+        assert_int_equal(opened->catalogue.compute, rows[i].compute);
+        close_format(opened);
+    }
+}
+
+static void test_torch_save_forms__arguments_tell_seed_and_clipping(void **state) {
+    struct opened *opened =
+        open_pickle(*state, RUN(PT_TEXT("args") NAMESPACE(PT_TEXT("seed") PT_INT("7") PT_TEXT(
+                                "max_grad_norm") PT_INT("2") PT_TEXT("clip_grad") "N")));
+    const struct gradcmp_setting *seed = gcmp_catalogue_setting(&opened->catalogue, "seed");
+    const struct gradcmp_setting *clip = gcmp_catalogue_setting(&opened->catalogue, "clip_grad");
+    assert_true(seed != NULL && seed->integer == 7);
+    assert_true(clip != NULL && clip->integer == 2);
+    close_format(opened);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEMP_TEST(test_torch_save_forms__a_second_optimizer_may_have_another_form),
@@ -180,6 +229,8 @@ int main(void) {
         TEMP_TEST(test_torch_save_forms__one_name_twice_in_a_file_is_refused),
         TEMP_TEST(test_torch_save_forms__long_paths_are_bounded),
         TEMP_TEST(test_torch_save_forms__ranks_of_names_and_of_numbers),
+        TEMP_TEST(test_torch_save_forms__arguments_tell_the_compute_type),
+        TEMP_TEST(test_torch_save_forms__arguments_tell_seed_and_clipping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
