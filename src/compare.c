@@ -252,10 +252,8 @@ static void choose_bound(const struct gcmp_comparison *comparison,
         bound->dtype = base->dtype;
         bound->dtype_source = base->dtype_source;
     }
-    bound->layers = comparison->baseline.model->layers;
-    if (candidate->model->layers > bound->layers) {
-        bound->layers = candidate->model->layers;
-    }
+    uint64_t layers_a = comparison->baseline.model->shown, layers_b = candidate->model->shown;
+    bound->layers = layers_a > layers_b ? layers_a : layers_b;
     init_bound(comparison, bound);
 }
 
@@ -357,7 +355,8 @@ static enum gradcmp_status note_layers(struct gcmp_comparison *comparison,
         bool found = false;
         for (size_t i = 0; i < pair->parameter_count && !found; i++) {
             const struct gradcmp_parameter_report *report = &pair->parameters[i];
-            found = report->in_a && report->in_b && report->layer == (int64_t)layer;
+            found = report->in_a && report->in_b && report->layer == (int64_t)layer &&
+                    layer <= pair->bound.layers; /* the head is behind these */
         }
         seen += found;
         absent = found ? absent : layer;
@@ -380,6 +379,15 @@ static bool says_untied(const struct gradcmp_checkpoint *checkpoint) {
     return untie != NULL && untie->kind == GRADCMP_SETTING_BOOL && untie->integer != 0;
 }
 
+/* The head is behind the layers that are there, whatever arguments count. */
+static void place_heads(struct gradcmp_pair_report *pair) {
+    int64_t head = (int64_t)pair->bound.layers + 1;
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        struct gradcmp_parameter_report *report = &pair->parameters[i];
+        report->layer = report->layer > head ? head : report->layer;
+    }
+}
+
 static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size_t index,
                                         struct gcmp_name_filter *filter,
                                         struct gradcmp_error *error) {
@@ -392,6 +400,7 @@ static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size
         says_untied(comparison->baseline.checkpoint) || says_untied(candidate->checkpoint)};
     GCMP_TRY(gcmp_pair_parameters(&input, comparison->report->arena, pair,
                                   &comparison->pairings[index], error));
+    place_heads(pair);
     GCMP_TRY(check_types(pair, error));
     GCMP_TRY(check_inferred(comparison, pair, error));
     GCMP_TRY(gcmp_fit_use(comparison, pair, error));
@@ -470,7 +479,7 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
     struct gradcmp_bound *bound = &report->baseline_bound;
     gcmp_checkpoint_precision(comparison->baseline.checkpoint, comparison->baseline.model,
                               report->options.dtype, &bound->dtype, &bound->dtype_source);
-    bound->layers = comparison->baseline.model->layers;
+    bound->layers = comparison->baseline.model->shown;
     init_bound(comparison, bound);
     GCMP_TRY(gcmp_waves_take_over(comparison, error));
     GCMP_TRY(make_models(comparison, error));

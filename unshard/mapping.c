@@ -302,6 +302,8 @@ static enum gradcmp_status place_all(struct work *work) {
             item->parameter.layer = (int64_t)model->layers + 1;
         } else if (is_stated) {
             item->parameter.layer = item->stated_layer;
+            bool is_new = !item->is_gone && (uint64_t)item->stated_layer > model->shown;
+            model->shown = is_new ? (uint64_t)item->stated_layer : model->shown;
         }
         if (!item->is_gone && (uint64_t)item->parameter.layer > model->layers + 1) {
             GCMP_FAIL_AT(work->error, GRADCMP_ERROR_CORRUPT, work->mapping->path, GRADCMP_NO_OFFSET,

@@ -294,6 +294,7 @@ static enum gradcmp_status unshard(struct work *work, const struct gcmp_unshard_
     struct gcmp_plan_input input = {work->catalogue, model->state, options, model->arena, scratch};
     GCMP_TRY(gcmp_plan_make(&input, &work->plan, error));
     model->layers = work->plan.layers;
+    model->shown = work->plan.shown;
     GCMP_TRY(cut_items(work, error));
     return make_parameters(work, error);
 }

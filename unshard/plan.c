@@ -85,6 +85,34 @@ static enum gradcmp_status count_layers(const struct gcmp_plan *plan, uint64_t *
     return GRADCMP_OK;
 }
 
+static void show(uint64_t here, uint64_t *shown) {
+    *shown = here <= GCMP_MAX_LAYERS && here > *shown ? here : *shown;
+}
+
+/* The highest layer of any of the state's tensors, or of the weights', which may be more. */
+static enum gradcmp_status find_shown(const struct gcmp_plan_input *input, struct gcmp_plan *plan,
+                                      struct gradcmp_error *error) {
+    struct gcmp_name *names;
+    size_t at = 0;
+    GCMP_TRY(gcmp_names_read(input->catalogue, "param", input->scratch, &names, error));
+    for (size_t i = 0; i < input->catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &input->catalogue->stored[i];
+        if (gcmp_is_of_state(stored, "param")) {
+            const struct gcmp_name *name = &names[at++];
+            bool is_stack = name->layer < 0 && name->layer_at != 0 && stored->ndim > 0;
+            uint64_t here = is_stack ? stored->shape[0] : (uint64_t)(name->layer + 1);
+            show(name->is_mtp ? 0 : here, &plan->shown);
+        }
+    }
+    free(names);
+    bool has_names = plan->shown > 0; /* else the reader counted modules */
+    for (size_t i = 0; i < plan->item_count && !has_names; i++) {
+        uint32_t stated = plan->items[i].stored->stated_layer; /* 1 + l; the head's is L + 1 */
+        show(stated > 0 && stated <= plan->layers + 1 ? stated - 1 : 0, &plan->shown);
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status choose_layers(const struct gradcmp_catalogue *catalogue,
                                          const struct gcmp_unshard_options *options,
                                          struct gcmp_plan *plan, struct gradcmp_error *error) {
@@ -101,6 +129,7 @@ static enum gradcmp_status choose_layers(const struct gradcmp_catalogue *catalog
                   GCMP_MAX_LAYERS);
     }
     plan->layers = known > found ? known : found;
+    plan->shown = asked != 0 ? asked : found;
     return GRADCMP_OK;
 }
 
@@ -176,6 +205,9 @@ enum gradcmp_status gcmp_plan_make(const struct gcmp_plan_input *input, struct g
     GCMP_TRY(status);
     GCMP_TRY(gcmp_stack_decide(catalogue, plan->items, plan->item_count, error));
     GCMP_TRY(choose_layers(catalogue, input->options, plan, error));
+    if (plan->layers > plan->shown) {
+        GCMP_TRY(find_shown(input, plan, error));
+    }
     GCMP_TRY(place_slots(plan, error));
     return name_entries(plan, input->arena, error);
 }

@@ -19,6 +19,8 @@ struct gcmp_plan {
     size_t entry_count;
     uint64_t pieces;         /* of all items */
     uint64_t layers;         /* L */
+    uint64_t shown;          /* of these, the highest that a tensor of the state or of the weights
+                                shows; all where they were asked for */
     struct gcmp_name *names; /* one an item */
 };
 

@@ -57,6 +57,8 @@ struct gradcmp_model {
     size_t count;
     const char *state;
     uint64_t layers; /* L */
+    uint64_t shown;  /* of these, the highest that tensors of the state or of the weights show: what
+                        arguments count beyond would only loosen a bound */
 };
 
 #ifdef __cplusplus

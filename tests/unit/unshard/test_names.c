@@ -106,7 +106,14 @@ static void test_names__layers_of_catalogue_and_option_decide_l(void **state) {
     hand->catalogue.layers = 5;
     struct gradcmp_model model = hand_unshard(hand, "exp_avg");
     assert_int_equal(model.layers, 5);
+    assert_int_equal(model.shown, 2); /* no tensor is of the others */
     assert_int_equal(hand_find(&model, "norm.weight")->layer, 6);
+    gcmp_model_free(&model);
+
+    HAND_WHOLE(hand, "param", "layers.3.w", 3);
+    model = hand_unshard(hand, "exp_avg");
+    assert_int_equal(model.layers, 5);
+    assert_int_equal(model.shown, 4); /* a layer without the state is between others and the loss */
     gcmp_model_free(&model);
 
     struct gcmp_unshard_options options = {.layers = 9};
