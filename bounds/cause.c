@@ -9,6 +9,7 @@
 
 #define CLEARLY_BELOW 0.25
 #define MOST_NOISE    3.0 /* times the median of what passes */
+#define MOST_ROUGH    1.4 /* times what the best factor leaves */
 
 enum { FEW_ELEMS = 16 };
 
@@ -170,13 +171,23 @@ static bool is_scaled(const struct gradcmp_parameter_report *parameter, double f
     return gcmp_finite_elems(parameter) >= FEW_ELEMS && off && proved;
 }
 
+/* A simple number near to alpha is meant, unless it leaves clearly more than alpha does. */
+static double choose_factor(const struct gradcmp_parameter_report *parameter,
+                            const struct gcmp_cause_noise *noise) {
+    double alpha = parameter->alpha / noise->common;
+    double simple_one = gcmp_cause_snap(alpha, parameter->alpha_tolerance);
+    double rest = gcmp_rest_of(parameter, simple_one * noise->common).rel;
+    double least = gcmp_rest_of(parameter, alpha * noise->common).rel;
+    bool is_step = fabs(alpha / simple_one - 1.0) <= noise->eps / 2.0;
+    return is_step || rest <= MOST_ROUGH * least ? simple_one : alpha;
+}
+
 /* The factor is told beside what all parameters have in common. */
 static enum gradcmp_status derive_factor(const struct gradcmp_parameter_report *parameter,
                                          const struct gcmp_cause_noise *noise,
                                          struct gcmp_arena *arena, struct gradcmp_cause *out,
                                          struct gradcmp_error *error) {
-    double tolerance = parameter->alpha_tolerance;
-    double factor = gcmp_cause_snap(parameter->alpha / noise->common, tolerance);
+    double factor = choose_factor(parameter, noise);
     double residual = gcmp_rest_of(parameter, factor * noise->common).rel;
     if (!is_scaled(parameter, factor, noise, residual)) {
         return GRADCMP_OK;

@@ -13,6 +13,7 @@
 #define CLIP_SLACK     0.01 /* global norms are not summed in the order of the run */
 #define MOST_INHERITED 2.0  /* bounds, by what lies behind the experts in the backward pass */
 #define MOST_MOVED     0.5  /* of an expert's gradient, by a few tokens */
+#define LEAST_TOLD     0.75 /* of a router's difference, by rows of experts that fail */
 #define LEAST_MISSING  0.1  /* of a gradient, by a sum over ranks that was left out */
 
 static enum gcmp_cause_kind kind_of(const struct gradcmp_parameter_report *parameter) {
@@ -60,7 +61,7 @@ static bool is_missing_reduction(const struct gcmp_cause_scene *scene) {
         if (!is_failing(parameter)) {
             continue;
         }
-        if (!scene->facts[i].replicated || has_cause(parameter) ||
+        if (!scene->facts[i].replicated || scene->facts[i].has_copies || has_cause(parameter) ||
             parameter->verdict == GRADCMP_VERDICT_SHAPE) {
             return false;
         }
@@ -86,16 +87,16 @@ static bool expert_fails(const struct gcmp_cause_scene *scene, int64_t layer, in
     return false;
 }
 
-/* Most rows agree: what the router gets from the loss is right, and only the experts that a token
- * left or came to differ. */
-static bool router_agrees(const struct gcmp_cause_scene *scene, size_t index) {
-    const struct gradcmp_parameter_report *router = &scene->pair->parameters[index];
+/* The router differs, mostly in what it learns of the experts that a token left or came to. */
+static bool router_tells(const struct gcmp_cause_scene *scene, size_t index) {
     const struct gcmp_cause_facts *facts = &scene->facts[index];
-    size_t differing = 0;
+    double all = 0.0, moved = 0.0;
     for (size_t row = 0; row < facts->expert_count; row++) {
-        differing += !(facts->expert_rows[row] <= router->bound);
+        bool fails = expert_fails(scene, scene->pair->parameters[index].layer, (int64_t)row);
+        all += facts->expert_rows[row];
+        moved += fails ? facts->expert_rows[row] : 0.0;
     }
-    return 2 * differing <= facts->expert_count;
+    return all > 0.0 && moved >= LEAST_TOLD * all;
 }
 
 static bool routing_allows(const struct gcmp_cause_scene *scene, size_t index) {
@@ -111,7 +112,7 @@ static bool routing_allows(const struct gcmp_cause_scene *scene, size_t index) {
         return true;
     }
     if (facts->expert_rows != NULL) {
-        return router_agrees(scene, index);
+        return router_tells(scene, index);
     }
     return parameter->ndim_a == 1 || parameter->ratio <= MOST_INHERITED;
 }
@@ -138,14 +139,19 @@ static void count_experts(const struct gcmp_cause_scene *scene, int64_t layer, s
 static bool is_routing(const struct gcmp_cause_scene *scene) {
     int64_t onset = scene->pair->onset_layer;
     size_t failing, passing;
+    bool is_told = false;
     for (size_t i = 0; i < scene->pair->parameter_count; i++) {
         const struct gradcmp_parameter_report *parameter = &scene->pair->parameters[i];
-        if (parameter->layer == onset && is_failing(parameter) && !routing_allows(scene, i)) {
+        if (parameter->layer != onset || !is_failing(parameter)) {
+            continue;
+        }
+        if (!routing_allows(scene, i)) {
             return false;
         }
+        is_told = is_told || scene->facts[i].expert_rows != NULL;
     }
     count_experts(scene, onset, &failing, &passing);
-    return onset >= 0 && failing >= 2 && passing >= failing;
+    return onset >= 0 && is_told && failing >= 2 && passing >= failing;
 }
 
 static enum gradcmp_status add_cause(struct gradcmp_parameter_report *parameter,
@@ -345,14 +351,27 @@ static const char *describe(const struct gradcmp_parameter_report *chosen,
                                               layers, cause->text, open, origin, close);
 }
 
+/* The factor of a group: a simple number where at least half of its parameters have that. */
+static double group_factor(const struct gcmp_cause_scene *scene, const struct gradcmp_cause *cause,
+                           const struct group *group) {
+    double common = isnan(scene->pair->common_factor) ? 1.0 : scene->pair->common_factor;
+    double alpha = (1.0 + group->ad / group->a2) / common;
+    double simple = gcmp_cause_snap(alpha, group->tolerance);
+    size_t count = 0;
+    for (size_t i = 0; i < scene->pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &scene->pair->parameters[i];
+        count += is_of_group(parameter, cause) && parameter->causes[0].factor == simple;
+    }
+    return 2 * count >= group->count ? simple : alpha;
+}
+
 static enum gradcmp_status tell_group(const struct gcmp_cause_scene *scene,
                                       const struct gradcmp_parameter_report *chosen,
                                       struct gcmp_arena *arena, struct gradcmp_error *error) {
     struct gradcmp_cause cause = chosen->causes[0];
     struct group group = find_group(scene, &cause);
     if (!group.one_factor && group.a2 > 0.0) {
-        double common = isnan(scene->pair->common_factor) ? 1.0 : scene->pair->common_factor;
-        cause.factor = gcmp_cause_snap((1.0 + group.ad / group.a2) / common, group.tolerance);
+        cause.factor = group_factor(scene, &chosen->causes[0], &group);
         cause.text = gcmp_cause_factor_text(cause.factor, arena);
     }
     cause.residual = group.residual;

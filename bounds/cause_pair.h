@@ -8,10 +8,11 @@
 /* What is known of a parameter beside its figures. */
 struct gcmp_cause_facts {
     bool replicated;           /* every tensor-parallel rank holds all of it */
+    bool has_copies;           /* of several tensor-parallel ranks, which agree */
     bool sharded;              /* it is cut over tensor-parallel ranks; neither: not known */
     int64_t expert;            /* number of the expert that it belongs to; -1: none */
-    const double *expert_rows; /* of a router: the relative difference of each expert's row; NULL:
-                                  no router, or not looked at */
+    const double *expert_rows; /* of a router: the square of the difference in each expert's row, of
+                                  any one unit; NULL: no router, or not looked at */
     size_t expert_count;       /* rows */
     bool words;                /* a row for each word of the vocabulary */
     int axis;                  /* that is cut over tensor-parallel ranks; -1: none, or not known */
@@ -55,18 +56,22 @@ struct gcmp_cause_scene {
  *   transposed          of a parameter with verdict `shape`, where nothing else fails
  *
  * missing_reduction: there are several tensor-parallel ranks; every failing parameter is
- * replicated over them and has no other cause; in each layer with one, the sharded neighbours pass,
- * half of the replicated ones or more fail, and one by a tenth of its gradient or more: of n parts
- * that are alike or independent, what lacks n - 1 differs by half or more, and rounding that is a
- * little over its bound does not look like this; and not one parameter alone where a missing sum
- * over data-parallel ranks would look the same.
+ * replicated over them, without copies of several ranks at hand that agree (a missing sum would
+ * have left them unlike), and has no other cause; in each layer with one, the sharded neighbours
+ * pass, half of the replicated ones or more fail, and one by a tenth of its gradient or more: of n
+ * parts that are alike or independent, what lacks n - 1 differs by half or more, and rounding that
+ * is a little over its bound does not look like this; and not one parameter alone where a missing
+ * sum over data-parallel ranks would look the same.
  *
  * routing: in the onset layer at least two experts fail and at least as many do not, all by no more
- * than half of their gradient; whatever else fails there has one axis, or is within twice its
- * bound (the attention behind the experts inherits), or is the router, of which at least half of
- * the rows, one for each expert, agree. A token whose choice flips leaves one expert for another; a
- * fault in the experts' own arithmetic or reduction would not spare the others, and one in the
- * router's would not spare the other rows.
+ * than half of their gradient; the router fails too, with at least three quarters of its difference
+ * (squared) in the rows of the experts that fail; whatever else fails there has one axis, or is
+ * within twice its bound (the attention behind the experts inherits). A token whose choice flips
+ * leaves one expert for another, and the router learns of both: a fault in the experts' own
+ * arithmetic or reduction would not spare the others, one in the router's not the other rows, and
+ * one behind the experts' outputs not the router. Some of the difference is in other rows, since
+ * the weights of a token's other choices change with it (measured: 4 to 18 % in runs of 4 and 12
+ * experts).
  *
  * With allow_routing, a pair whose cause is routing is consistent where that explains all of it:
  * every finding is routing, or upstream of it by no more than half of the gradient.

@@ -166,11 +166,20 @@ int64_t gcmp_sample_shift(const double *a, const double *b, uint64_t count, doub
     return least <= limit ? (int64_t)best - (int64_t)at : 0;
 }
 
-double gcmp_sample_row(const struct gcmp_lines *lines, uint64_t row) {
+static struct likeness compare_row(const struct gcmp_lines *lines, uint64_t row) {
     struct likeness sums = {0};
     uint64_t first = row * lines->columns;
     add_values(&sums, lines->a + first, lines->b + first, lines->columns);
+    return sums;
+}
+
+double gcmp_sample_row(const struct gcmp_lines *lines, uint64_t row) {
+    struct likeness sums = compare_row(lines, row);
     return relative(&sums);
+}
+
+double gcmp_sample_row_sq(const struct gcmp_lines *lines, uint64_t row) {
+    return compare_row(lines, row).d2;
 }
 
 uint64_t gcmp_sample_tail(const struct gcmp_lines *lines) {

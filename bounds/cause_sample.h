@@ -41,4 +41,7 @@ uint64_t gcmp_sample_tail(const struct gcmp_lines *lines);
 /* Relative difference of row `row` of the two sides; inf where a is zero and b is not. */
 double gcmp_sample_row(const struct gcmp_lines *lines, uint64_t row);
 
+/* Sum of the squares of the difference in row `row`. */
+double gcmp_sample_row_sq(const struct gcmp_lines *lines, uint64_t row);
+
 #endif

@@ -51,7 +51,7 @@ static enum gradcmp_status learn_router(struct diagnosis *work, const struct gcm
         GCMP_FAIL_MEMORY(error);
     }
     for (uint64_t row = 0; row < experts; row++) {
-        rows[row] = gcmp_sample_row(lines, row);
+        rows[row] = gcmp_sample_row_sq(lines, row);
     }
     facts->expert_rows = rows;
     facts->expert_count = experts;

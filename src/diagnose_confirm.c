@@ -1,5 +1,6 @@
 /* The second step of the search: what samples suggest, to be read whole. */
 #include <stdio.h>
+#include <string.h>
 
 #include "bounds/bounds.h"
 #include "diagnose_search.h"
@@ -35,12 +36,19 @@ static enum gradcmp_status turn_sample(struct gcmp_search *search,
     return GRADCMP_OK;
 }
 
+/* Queries, keys and values too may have twice as many rows as the projection behind them columns.
+ */
+static bool is_of_attention(const char *name) {
+    return strstr(name, "attention") != NULL || strstr(name, "attn") != NULL ||
+           strstr(name, "qkv") != NULL;
+}
+
 /* True where a parameter of the same layer (and expert) takes half of this one's rows: this one
  * holds gate and up. */
 static bool is_gated(const struct gcmp_search *search, const struct gcmp_search_scene *scene) {
     const struct gradcmp_pair_report *pair = gcmp_search_pair(scene);
     const struct gradcmp_parameter_report *report = gcmp_search_report(search, scene);
-    for (size_t i = 0; i < pair->parameter_count; i++) {
+    for (size_t i = 0; i < pair->parameter_count && !is_of_attention(report->name); i++) {
         const struct gradcmp_parameter_report *other = &pair->parameters[i];
         if (other->layer == report->layer && other->in_a && other->ndim_a == 2 &&
             2 * other->shape_a[1] == report->shape_a[0] &&

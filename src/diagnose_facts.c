@@ -46,6 +46,22 @@ static enum gradcmp_status find_weights(const struct gcmp_comparison *comparison
     return GRADCMP_OK;
 }
 
+/* True where several tensor-parallel ranks have written the parameter whole, each its own copy. */
+static bool has_rank_copies(const struct gradcmp_parameter *parameter) {
+    const struct gradcmp_slab *first = NULL;
+    for (size_t i = 0; parameter != NULL && i < parameter->slab_count; i++) {
+        const struct gradcmp_slab *slab = &parameter->slabs[i];
+        if (slab->coords == NULL || slab->coords->tp < 0) {
+            continue;
+        }
+        if (first != NULL && slab->copy != first->copy && slab->coords->tp != first->coords->tp) {
+            return true;
+        }
+        first = first == NULL ? slab : first;
+    }
+    return false;
+}
+
 static void learn_class(struct gcmp_cause_facts *facts,
                         const struct gradcmp_parameter_report *report,
                         const struct gradcmp_parameter *state,
@@ -125,6 +141,7 @@ enum gradcmp_status gcmp_facts_learn(const struct gcmp_comparison *comparison, s
         facts[i].words = (sides->a != NULL && sides->a->vocab_rows) ||
                          (sides->b != NULL && sides->b->vocab_rows);
         learn_class(&facts[i], &pair->parameters[i], state, weights);
+        facts[i].has_copies = !pair->parameters[i].copies_conflict && has_rank_copies(state);
         const struct gradcmp_parameter *weight =
             weights == NULL ? NULL : gcmp_model_find(weights, pair->parameters[i].name);
         facts[i].axis = cut_axis(weight == NULL ? state : weight, side->parallel.tp);

@@ -1,12 +1,13 @@
 """Write a.safetensors and b.safetensors: gradients of four layers of eight experts; in b rounding
-noise, and in layer 2 two experts from which part of the tokens went elsewhere. With an argument,
-a dense weight of that layer is wrong too."""
+noise, and in layer 2 two experts from which part of the tokens went elsewhere, as the router's rows
+of both tell. With "dense" a dense weight of that layer is wrong too; with "still" the router is not."""
 import json
 import random
 import struct
 import sys
 
 LAYERS, EXPERTS, ROWS, COLUMNS = 4, 8, 16, 24
+ROUTER = "decoder.layers.2.mlp.router.weight"
 chance = random.Random(7)
 names = ["embedding.word_embeddings.weight", "output_layer.weight"]
 for layer in range(LAYERS):
@@ -24,19 +25,26 @@ def write(path, tensors):
     for name, values in tensors.items():
         raw = struct.pack(f"<{len(values)}f", *values)
         header["optimizer.state.exp_avg." + name] = {
-            "dtype": "F32", "shape": [ROWS, COLUMNS], "data_offsets": [len(data), len(data) + len(raw)]}
+            "dtype": "F32", "shape": [len(values) // COLUMNS, COLUMNS], "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     text = json.dumps(header).encode()
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text + data)
 
 
-a = {name: noise([0.0] * (ROWS * COLUMNS), 1.0) for name in names}
+def elements(name):
+    return (EXPERTS if "router" in name else ROWS) * COLUMNS
+
+
+a = {name: noise([0.0] * elements(name), 1.0) for name in names}
 b = {name: noise(values, 0.004) for name, values in a.items()}
 for expert in (1, 6):
     name = f"decoder.layers.2.mlp.experts.experts.{expert}.linear_fc1.weight"
     b[name] = noise(a[name], 0.2)
-if len(sys.argv) > 1:
+    if "still" not in sys.argv:
+        row = slice(expert * COLUMNS, (expert + 1) * COLUMNS)
+        b[ROUTER][row] = noise(a[ROUTER][row], 0.2)
+if "dense" in sys.argv:
     name = "decoder.layers.2.self_attention.linear_proj.weight"
     b[name] = noise(a[name], 0.3)
 write("a.safetensors", a)

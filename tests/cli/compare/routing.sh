@@ -15,3 +15,6 @@ gradcmp --dtype bf16 --allow-routing --json - a.safetensors b.safetensors | grep
 echo "- but not a dense weight that is wrong too:"
 python3 "$TESTS_CLI/compare/routing.py" dense
 last --dtype bf16 --allow-routing a.safetensors b.safetensors
+echo "- nor where the router does not differ:"
+python3 "$TESTS_CLI/compare/routing.py" still
+last --dtype bf16 --allow-routing a.safetensors b.safetensors

@@ -196,6 +196,20 @@ static void test_missing_reduction__one_norm_alone_may_lack_another_sum(void **s
     maker_end(&maker);
 }
 
+/* Copies of several ranks that agree lack no sum over these ranks. */
+static void test_missing_reduction__not_where_copies_agree(void **state) {
+    (void)state;
+    start();
+    spoil("layers.1.attention.norm", 0.9, 0.4);
+    spoil("layers.1.mlp.norm", 0.9, 0.5);
+    expect_kind(conclude(2, 1), "missing_reduction");
+    for (size_t i = 0; i < maker.pair.parameter_count; i++) {
+        facts[i].has_copies = maker.parameters[i].ndim_a == 1;
+    }
+    expect_kind(conclude(2, 1), "unexplained");
+    maker_end(&maker);
+}
+
 /* Rounding that is a little over the bound, in norms alone. */
 static void test_missing_reduction__not_for_small_errors(void **state) {
     (void)state;
@@ -223,8 +237,8 @@ static void start_experts(void) {
 
 static void test_routing__some_experts_and_their_rows(void **state) {
     (void)state;
-    static const double two_rows[] = {0.01, 0.01, 0.01, 0.22, 0.01, 0.24, 0.01, 0.01},
-                        many_rows[] = {0.1, 0.1, 0.1, 0.22, 0.1, 0.24, 0.1, 0.1};
+    static const double own_rows[] = {0.3, 0.0, 0.05, 0.0, 0.1, 0.5, 0.05, 0.0},
+                        other_rows[] = {0.3, 0.1, 0.1, 0.1, 0.1, 0.2, 0.1, 0.0}, no_rows[8] = {0};
     start_experts();
     spoil("layers.3.experts.0.fc1", 0.99, 0.17);
     spoil("layers.3.experts.5.fc1", 0.95, 0.24);
@@ -232,11 +246,16 @@ static void test_routing__some_experts_and_their_rows(void **state) {
     spoil("layers.3.router", 0.99, 0.11);
     spoil("layers.1.mlp.fc1", 1.0, 0.08);
     struct gcmp_cause_facts *router = &facts[maker.pair.parameter_count - 1];
-    router->expert_rows = two_rows;
+    router->expert_rows = own_rows;
     router->expert_count = 8;
     expect_kind(conclude(2, 1), "routing");
     expect_kind(&maker_find(&maker, "layers.1.mlp.fc1")->causes[0], "upstream");
-    router->expert_rows = many_rows;
+    router->expert_rows = other_rows;
+    expect_kind(conclude(2, 1), "unexplained");
+    router->expert_rows = no_rows;
+    expect_kind(conclude(2, 1), "unexplained");
+    maker_set(maker_find(&maker, "layers.3.router"), (struct wanted){4096, 1.0, 1.0, 0.01});
+    router->expert_rows = NULL; /* it agrees, so no choice has flipped */
     expect_kind(conclude(2, 1), "unexplained");
     maker_end(&maker);
 }
@@ -255,7 +274,12 @@ static enum gradcmp_outcome outcome_when(bool allowed) {
 
 static void test_routing__passes_where_it_is_allowed_and_explains_all(void **state) {
     (void)state;
+    static const double rows[] = {0.4, 0.0, 0.0, 0.0, 0.0, 0.6, 0.0, 0.0};
     start_experts();
+    struct gcmp_cause_facts *router = &facts[maker.pair.parameter_count - 1];
+    router->expert_rows = rows;
+    router->expert_count = 8;
+    spoil("layers.3.router", 0.99, 0.11);
     spoil("layers.3.experts.0.fc1", 0.99, 0.17);
     spoil("layers.3.experts.5.fc1", 0.95, 0.24);
     spoil("layers.1.mlp.fc1", 1.0, 0.08);
@@ -397,6 +421,7 @@ int main(void) {
         cmocka_unit_test(test_missing_reduction__needs_neighbours_and_half_of_its_class),
         cmocka_unit_test(test_missing_reduction__one_norm_alone_may_lack_another_sum),
         cmocka_unit_test(test_missing_reduction__not_for_small_errors),
+        cmocka_unit_test(test_missing_reduction__not_where_copies_agree),
         cmocka_unit_test(test_routing__some_experts_and_their_rows),
         cmocka_unit_test(test_routing__passes_where_it_is_allowed_and_explains_all),
         cmocka_unit_test(test_pair__clipping_hides_no_layer),
