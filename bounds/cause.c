@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/dtype.h"
 #include "bounds/figures.h"
 
@@ -138,7 +139,7 @@ const char *gcmp_cause_factor_text(double factor, struct gcmp_arena *arena) {
     if (factor == 0.5) {
         return gcmp_arena_dup(arena, "half the baseline");
     }
-    return gcmp_arena_format(arena, "%.4g times the baseline", factor);
+    return gcmp_arena_format(arena, "%.*g times the baseline", gcmp_factor_digits(factor), factor);
 }
 
 static enum gradcmp_status claim(struct gradcmp_cause *out, struct gradcmp_cause cause,

@@ -87,3 +87,12 @@ bool gcmp_decimal_is_held(const struct gcmp_decimal *decimal, double value) {
     }
     return same == decimal->count && strtol(letter + 1, NULL, 10) == decimal->exponent;
 }
+
+int gcmp_factor_digits(double factor) {
+    double off = fabs(fabs(factor) - 1.0);
+    if (!(off > 0.0 && off < 0.01)) {
+        return 4;
+    }
+    int digits = 3 - (int)floor(log10(off));
+    return digits < 17 ? digits : 17;
+}

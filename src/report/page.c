@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/decimal.h"
+
 void gcmp_page_open(struct gcmp_page *page, const struct gradcmp_text_options *text,
                     size_t default_top) {
     struct gradcmp_text_options options = GRADCMP_TEXT_OPTIONS_INIT;
@@ -160,6 +162,15 @@ const char *gcmp_figure_factor(char out[GCMP_FIGURE_BYTES], double value) {
         return format_number(out, value, 4);
     }
     snprintf(out, GCMP_FIGURE_BYTES, "%.4f", value);
+    return out;
+}
+
+const char *gcmp_figure_common(char out[GCMP_FIGURE_BYTES], double value) {
+    int digits = gcmp_factor_digits(value);
+    if (digits == 4) {
+        return gcmp_figure_factor(out, value);
+    }
+    snprintf(out, GCMP_FIGURE_BYTES, "%.*g", digits, value);
     return out;
 }
 

@@ -58,6 +58,8 @@ enum { GCMP_FIGURE_BYTES = 48 };
 const char *gcmp_figure(char out[GCMP_FIGURE_BYTES], double value);
 const char *gcmp_figure_error(char out[GCMP_FIGURE_BYTES], double value);
 const char *gcmp_figure_factor(char out[GCMP_FIGURE_BYTES], double value);
+/* The same, with as many digits as tell it from 1. */
+const char *gcmp_figure_common(char out[GCMP_FIGURE_BYTES], double value);
 /* Format a number that a person once typed: "0.95", "1e-08", "1". */
 const char *gcmp_figure_setting(char out[GCMP_FIGURE_BYTES], double value);
 /* Format with thousands apart ("1,234"), and bytes in binary units ("9.4 MiB"). */

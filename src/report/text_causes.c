@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "report/text.h"
 
 /* True where two parameters are told in one line: one kind, in the same words. */
@@ -126,7 +127,8 @@ void gcmp_text_cause(struct gcmp_page *page, const struct gradcmp_pair_report *p
     }
     const struct gradcmp_parameter_report *parameter = leading(pair);
     if (!isnan(cause->factor) && cause->factor != 0.0) {
-        gcmp_page_addf(page, "; cause: %s %.4g", cause->kind, cause->factor);
+        gcmp_page_addf(page, "; cause: %s %.*g", cause->kind, gcmp_factor_digits(cause->factor),
+                       cause->factor);
     } else {
         gcmp_page_addf(page, "; cause: %s", cause->kind);
     }

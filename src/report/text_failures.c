@@ -77,7 +77,7 @@ static void explain_scale(struct gcmp_text *text, const struct gradcmp_pair_repo
     add_error(text, pair, parameter);
     gcmp_text_addf(text, ", inside the bound %s", gcmp_figure(figure, parameter->bound));
     add_raw_error(text, parameter);
-    add_alpha(text, parameter);
+    gcmp_text_addf(text, "; alpha %s", gcmp_figure_common(figure, parameter->alpha));
     gcmp_text_addf(text, ", off by more than the %s that noise explains",
                    gcmp_figure(figure, parameter->alpha_tolerance));
 }

@@ -177,7 +177,7 @@ void gcmp_text_add_common(struct gcmp_text *text, const struct gradcmp_pair_repo
             "ALL gradients of the candidate are %s times the baseline's. This factor is "
             "divided out below. It usually comes from gradient clipping, from averaging over "
             "ranks or tokens, or from the loss scale",
-            gcmp_figure_factor(figure, pair->common_factor));
+            gcmp_figure_common(figure, pair->common_factor));
     }
 }
 

@@ -105,7 +105,7 @@ static void add_inconsistent(struct gcmp_page *page, const struct gradcmp_pair_r
     }
     if (!isnan(pair->common_factor)) {
         gcmp_page_addf(page, "all gradients are %s times the baseline's",
-                       gcmp_figure_factor(figure, pair->common_factor));
+                       gcmp_figure_common(figure, pair->common_factor));
         separator = ", ";
     }
     if (has_onset(pair)) {

@@ -63,9 +63,29 @@ static void test_decimal__what_binary64_merges_is_not_held(void **state) {
     }
 }
 
+static void test_decimal__digits_tell_a_factor_from_one(void **state) {
+    (void)state;
+    char text[32];
+    const struct {
+        double factor;
+        const char *text;
+    } rows[] = {{2.0, "2"},
+                {1.285, "1.285"},
+                {1.0, "1"},
+                {1.0002, "1.0002"},
+                {0.99998, "0.99998"},
+                {-1.00001, "-1.00001"},
+                {1.0 + 1e-12, "1.000000000001"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        snprintf(text, sizeof text, "%.*g", gcmp_factor_digits(rows[i].factor), rows[i].factor);
+        assert_string_equal(text, rows[i].text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_decimal__spellings_of_one_number_are_the_same),
+        cmocka_unit_test(test_decimal__digits_tell_a_factor_from_one),
         cmocka_unit_test(test_decimal__what_a_program_prints_of_a_double_is_held),
         cmocka_unit_test(test_decimal__what_binary64_merges_is_not_held)};
     return cmocka_run_group_tests(tests, NULL, NULL);
