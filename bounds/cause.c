@@ -175,7 +175,7 @@ static bool is_scaled(const struct gradcmp_parameter_report *parameter, double f
 /* A simple number near to alpha is meant, unless it leaves clearly more than alpha does. */
 static double choose_factor(const struct gradcmp_parameter_report *parameter,
                             const struct gcmp_cause_noise *noise) {
-    double alpha = parameter->alpha / noise->common;
+    double alpha = gcmp_factor_of(parameter) / noise->common;
     double simple_one = gcmp_cause_snap(alpha, parameter->alpha_tolerance);
     double rest = gcmp_rest_of(parameter, simple_one * noise->common).rel;
     double least = gcmp_rest_of(parameter, alpha * noise->common).rel;

@@ -19,7 +19,7 @@ static size_t collect_alpha(const struct gcmp_trial *trial) {
     for (size_t i = 0; i < trial->count; i++) {
         if (gcmp_has_alpha(&trial->parameters[i])) {
             trial->samples[count++] =
-                (struct gcmp_sample){trial->parameters[i].alpha, trial->votes[i]};
+                (struct gcmp_sample){gcmp_factor_of(&trial->parameters[i]), trial->votes[i]};
         }
     }
     return count;
@@ -71,9 +71,26 @@ static bool is_accepted(const struct poll *poll) {
            poll->votes_against <= MAX_AGAINST * poll->votes;
 }
 
-double gcmp_common_factor(const struct gcmp_trial *trial) {
+/* The factor that the rests were measured with; 0: none, or not one. */
+static double measured_factor(const struct gcmp_trial *trial) {
+    double factor = 0.0;
+    for (size_t i = 0; i < trial->count; i++) {
+        double own = trial->parameters[i].rest.factor;
+        factor = own != 0.0 ? own : factor;
+    }
+    return factor;
+}
+
+double gcmp_usual_factor(const struct gcmp_trial *trial) {
     size_t count = collect_alpha(trial);
-    double factor = gcmp_median(trial->samples, count, 1.0);
+    double factor = gcmp_median(trial->samples, count, 1.0), measured = measured_factor(trial);
+    bool is_measured = measured != 0.0 && fabs(factor / measured - 1.0) <= trial->bound->eps / 8.0;
+    return is_measured ? measured : factor;
+}
+
+double gcmp_common_factor(const struct gcmp_trial *trial) {
+    double factor = gcmp_usual_factor(trial);
+    size_t count = collect_alpha(trial);
     if (count < MIN_PARAMETERS || factor == 0.0) {
         return NAN;
     }

@@ -16,8 +16,9 @@
  *      output layer: that is an onset, not a common factor.
  *   5. There are at least two parameters.
  *
- * What is left is derived, not streamed: sum (b - c a)^2 = D - 2 (c - 1) P + (c - 1)^2 A, in the
- * form that cancels least (gcmp_rest_of).
+ * What is left is derived from the sums, sum (b - c a)^2 = D - 2 (c - 1) P + (c - 1)^2 A, in the
+ * form that cancels least (gcmp_rest_of); where that is too coarse for the bound, src/rest.c
+ * measures it.
  *
  * On the good pairs of bounds/scale.h the median is within 0.28 eps of 1. A common 0.5 % is 0.64
  * eps of bfloat16; with half an eps in rule 1 and eight sigma the study (tests/study) missed it in
@@ -26,6 +27,10 @@
 #define GCMP_BOUNDS_COMMON_H
 
 #include "bounds/trial.h"
+
+/* Return the median, or the factor that the rests were measured with, where that is as near to it
+ * as matters. Uses trial->samples. */
+double gcmp_usual_factor(const struct gcmp_trial *trial);
 
 /* Return the common factor, or NaN where none can be claimed. Uses trial->samples. */
 double gcmp_common_factor(const struct gcmp_trial *trial);

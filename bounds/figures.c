@@ -98,17 +98,46 @@ static double residual_sq(const struct gradcmp_parameter_report *parameter) {
     return parameter->rho * parameter->rho;
 }
 
+double gcmp_factor_of(const struct gradcmp_parameter_report *parameter) {
+    double factor = parameter->rest.factor;
+    return factor == 0.0 ? parameter->alpha
+                         : factor * (1.0 + parameter->rest.ad / parameter->tally.a2);
+}
+
+/* What is left of the sums of b / rest.factor once a further factor is divided out. */
+static struct gcmp_rest measured_rest(const struct gradcmp_parameter_report *parameter,
+                                      double factor) {
+    double x = parameter->rest.d2 / parameter->tally.a2;
+    double y = parameter->rest.ad / parameter->tally.a2, off = 1.0 + y - factor;
+    double rho_sq = fmax(0.0, x - y * y);
+    struct gcmp_rest rest = {sqrt(x), 1.0 + y, sqrt(rho_sq), parameter->cosine};
+    if (factor != 1.0) {
+        rest.rel = sqrt(rho_sq + off * off) / fabs(factor);
+        rest.alpha /= factor;
+        rest.rho /= fabs(factor);
+    }
+    return rest;
+}
+
 struct gcmp_rest gcmp_rest_of(const struct gradcmp_parameter_report *parameter, double factor) {
     struct gcmp_rest rest = {parameter->rel, parameter->alpha, parameter->rho, parameter->cosine};
     if (factor == 1.0 || !isfinite(parameter->alpha)) {
         return rest;
     }
-    double residual = residual_sq(parameter), off = parameter->alpha - factor;
-    rest.rel = sqrt(residual + off * off) / fabs(factor);
-    rest.alpha = parameter->alpha / factor;
-    rest.rho = sqrt(residual) / fabs(factor);
+    if (parameter->rest.factor != 0.0) {
+        rest = measured_rest(parameter, factor / parameter->rest.factor);
+    } else {
+        double residual = residual_sq(parameter), off = parameter->alpha - factor;
+        rest.rel = sqrt(residual + off * off) / fabs(factor);
+        rest.alpha = parameter->alpha / factor;
+        rest.rho = sqrt(residual) / fabs(factor);
+    }
     rest.cosine = copysign(1.0, factor) * parameter->cosine;
     return rest;
+}
+
+double gcmp_rest_resolution(double factor) {
+    return 0x1p-26 / sqrt(fmin(1.0, fabs(factor)));
 }
 
 void gcmp_square_add(struct gcmp_square_sum *total, double sum, double scale_log2) {

@@ -38,8 +38,16 @@ struct gcmp_rest {
 
 /* rel^2 A c^2 = sum (b - c a)^2 = A (rho^2 + (alpha - c)^2), as b - alpha a is orthogonal to a.
  * For a small c, rho^2 is taken from B/A - alpha^2, whose terms are as small as c^2; it is then
- * resolved to about 2^-25 / sqrt(c). factor: finite and not 0. */
+ * resolved to about 2^-25 / sqrt(c). Where the rest was measured (parameter->rest), its own sums
+ * are taken, over b / rest.factor and what is left of c. factor: finite and not 0. */
 struct gcmp_rest gcmp_rest_of(const struct gradcmp_parameter_report *parameter, double factor);
+
+/* alpha, from the sums of the rest where they were measured. */
+double gcmp_factor_of(const struct gradcmp_parameter_report *parameter);
+
+/* How small a rest the tally alone can show once this factor is divided out: sums of squares are
+ * differences there. */
+double gcmp_rest_resolution(double factor);
 
 /* A sum of squares of values that were read times different powers of two. Start from zero. */
 struct gcmp_square_sum {

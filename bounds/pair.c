@@ -167,6 +167,7 @@ static enum gradcmp_status judge_pair(struct judge *judge, struct gradcmp_error 
     GCMP_TRY(prepare_trial(judge, error));
     gcmp_trial_run(&judge->trial);
     pair->common_factor = judge->trial.common;
+    pair->usual_factor = judge->trial.usual;
     count_parameters(pair);
     fill_norms(pair);
     pair->worst = find_worst(pair);

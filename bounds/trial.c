@@ -25,6 +25,7 @@ static void fill_parameter(struct gcmp_trial *trial, const struct gcmp_spread *s
 }
 
 void gcmp_trial_run(struct gcmp_trial *trial) {
+    trial->usual = gcmp_usual_factor(trial);
     trial->common = gcmp_common_factor(trial);
     double factor = isnan(trial->common) ? 1.0 : trial->common;
     struct gcmp_spread spread = gcmp_spread_of(trial, factor);

@@ -15,6 +15,7 @@ struct gcmp_trial {
     const double *floors;        /* rel that the fit's floor of each parameter allows; NULL: none */
     struct gcmp_sample *samples; /* room for `count`, used by medians */
     double common;               /* out: the common factor, NaN where none is claimed */
+    double usual;                /* out: the factor that was tried; see bounds/common.h */
 };
 
 /* Fill trial->common and of every parameter: verdict, rel_common, bound, ratio, alpha_tolerance. */

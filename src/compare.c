@@ -18,6 +18,7 @@
 #include "numbering.h"
 #include "previous.h"
 #include "ranks.h"
+#include "rest.h"
 #include "stand_ins.h"
 #include "tied_names.h"
 #include "waves.h"
@@ -532,7 +533,7 @@ static enum gradcmp_status judge(struct gcmp_comparison *comparison, struct grad
     GCMP_TRY(gcmp_apply_betas(comparison, error));
     for (size_t i = 0; i < report->pair_count; i++) {
         if (gcmp_pair_is_open(&report->pairs[i])) {
-            GCMP_TRY(gcmp_judge_pair(&report->pairs[i], &report->options, report->arena, error));
+            GCMP_TRY(gcmp_judge_closely(comparison, i, error));
             GCMP_TRY(gcmp_fit_note_floors(comparison, &report->pairs[i], error));
         }
     }

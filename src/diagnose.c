@@ -11,6 +11,7 @@
 #include "diagnose_facts.h"
 #include "diagnose_search.h"
 #include "diagnose_start.h"
+#include "rest.h"
 #include "waves.h"
 
 enum { BATCH = 16 }; /* parameters whose samples are in memory at once */
@@ -367,6 +368,10 @@ static enum gradcmp_status diagnose_pair(struct gcmp_comparison *comparison, siz
         GCMP_FAIL_MEMORY(error);
     }
     GCMP_TRY_OUT(gcmp_facts_learn(comparison, index, work.facts, error));
+    GCMP_TRY_OUT(gcmp_measure_own_rests(comparison, index, error));
+    if (!gcmp_pair_is_open(pair)) {
+        goto out;
+    }
     GCMP_TRY_OUT(derive(&work, error));
     GCMP_TRY_OUT(look_at_start(&work, error));
     GCMP_TRY_OUT(search_all(&work, error));

@@ -21,6 +21,7 @@ struct gcmp_side {
     uint64_t first_elem; /* of the run */
     uint32_t copy;
     uint32_t owner; /* index into the run's errors: 0 the baseline, 1 + i candidate i */
+    double divisor; /* if not 0, the side's values are made float64 and divided by this first */
 };
 
 /* Receive the run's elements in order, in the stored type (computed ones: float64) and native byte

@@ -212,10 +212,15 @@ void gcmp_run_free(struct gcmp_run *run) {
     pthread_mutex_destroy(&run->lock);
 }
 
+bool gcmp_job_computes(const struct gcmp_job *job, size_t side) {
+    const struct gcmp_side *own = gcmp_job_side(job, side);
+    return job->scale_log2 != 0 || own->parameter->former != NULL || own->divisor != 0.0;
+}
+
 enum gradcmp_dtype gcmp_job_dtype(const struct gcmp_job *job, size_t side) {
-    const struct gradcmp_parameter *parameter = gcmp_job_side(job, side)->parameter;
-    bool is_computed = job->scale_log2 != 0 || parameter->former != NULL;
-    return is_computed ? GRADCMP_DTYPE_FLOAT64 : (enum gradcmp_dtype)parameter->dtype;
+    return gcmp_job_computes(job, side)
+               ? GRADCMP_DTYPE_FLOAT64
+               : (enum gradcmp_dtype)gcmp_job_side(job, side)->parameter->dtype;
 }
 
 unsigned gcmp_job_elem_bytes(const struct gcmp_job *job, size_t side) {

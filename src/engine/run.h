@@ -110,7 +110,10 @@ static inline bool gcmp_job_has_turns(const struct gcmp_job *job) {
     return job->sink != NULL || job->sides != NULL;
 }
 
-/* The type of a side's elements in a unit's buffer: scaled and computed values are float64. */
+/* True where a side's values are computed, and not what is stored. */
+bool gcmp_job_computes(const struct gcmp_job *job, size_t side);
+
+/* The type of a side's elements in a unit's buffer: computed values are float64. */
 enum gradcmp_dtype gcmp_job_dtype(const struct gcmp_job *job, size_t side);
 
 /* Bytes of such an element. */

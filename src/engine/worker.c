@@ -148,6 +148,9 @@ static enum gradcmp_status compute(const struct gcmp_worker *worker, const struc
         GCMP_TRY(subtract_former(worker, unit, side, values, error));
         gcmp_scale_float64(values, GRADCMP_DTYPE_FLOAT64, elems, job->scale_log2, values);
     }
+    for (size_t i = 0; plan->side->divisor != 0.0 && i < elems; i++) {
+        values[i] /= plan->side->divisor;
+    }
     return GRADCMP_OK;
 }
 
@@ -170,8 +173,7 @@ bool gcmp_worker_end_gather(const struct gcmp_worker *worker, const struct gcmp_
                                .elems = unit->elems,
                                .error = gathered->error};
     enum gradcmp_status status = gathered->status;
-    bool is_computed = task->job->scale_log2 != 0 || plan->side->parameter->former != NULL;
-    if (status == GRADCMP_OK && is_computed) {
+    if (status == GRADCMP_OK && gcmp_job_computes(task->job, side)) {
         fault.side = SIZE_MAX; /* of the former: told as it is */
         status = compute(worker, unit, side, out, &fault.error);
     }

@@ -91,6 +91,10 @@ struct gradcmp_parameter_report {
     bool copies_conflict;              /* copies within a side differ beyond the bound */
     const char *copies_note;           /* text about copies, or NULL */
     bool has_order;                    /* a cause was found that fits: it is no noise */
+    struct {
+        double factor; /* 0: not measured */
+        double d2, ad; /* sums as in the tally, of b / factor in place of b */
+    } rest;            /* once a factor is divided out: what the tally alone is too coarse for */
 
     enum gradcmp_verdict verdict;
     double rel, rel_common; /* rel_common is NaN where nothing common was divided out */
@@ -151,6 +155,7 @@ struct gradcmp_pair_report {
     uint64_t stateless_elems;
     uint64_t bytes;        /* of the slabs needed, both sides, each once */
     double common_factor;  /* NaN: none claimed */
+    double usual_factor;   /* of most parameters, claimed or not; NaN: none */
     double norm_a, norm_b; /* global, replicas counted once */
     double state_factor;   /* of the candidate's state, that was divided out of all figures since
                               the sides' betas tell it; else 1 */
