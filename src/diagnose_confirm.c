@@ -4,12 +4,15 @@
 
 #include "bounds/bounds.h"
 #include "diagnose_search.h"
+#include "kernels/convert.h"
 #include "unshard/reslab.h"
 
 #define SAMPLE_SLACK 2.0 /* a sample is noisier than the whole */
 
 /* Megatron's default of make_vocab_size_divisible_by: for each rank, fewer rows than this. */
 enum { MOST_PADDING = 128 };
+
+enum { LEAST_ROUNDED = 16 }; /* values that show a rounding */
 
 /* Turn what was read so that row i of the lines is index i of the axis, and set the limit. */
 static enum gradcmp_status turn_sample(struct gcmp_search *search,
@@ -294,6 +297,48 @@ static enum gradcmp_status look_for_padding(struct gcmp_search *search,
     return gcmp_search_guess(search, scene, guess, false, error);
 }
 
+/* Every value of `to` is that of `from` rounded to the type. */
+static bool is_rounded(const double *from, const double *to, uint64_t count,
+                       enum gradcmp_dtype dtype) {
+    for (uint64_t i = 0; i < count; i++) {
+        double value = from[i];
+        gcmp_round_float64(&value, 1, dtype);
+        if (!(value == to[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Values that were rounded to a narrow type on the way, and are stored in a wide one again. */
+static enum gradcmp_status look_for_cast(struct gcmp_search *search,
+                                         const struct gcmp_search_scene *scene,
+                                         struct gradcmp_error *error) {
+    static const enum gradcmp_dtype types[] = {GRADCMP_DTYPE_FLOAT32, GRADCMP_DTYPE_FLOAT16,
+                                               GRADCMP_DTYPE_BFLOAT16, GRADCMP_DTYPE_FLOAT8_E4M3FN,
+                                               GRADCMP_DTYPE_FLOAT8_E5M2};
+    const struct gcmp_lines *lines = &search->samples[0].lines;
+    uint64_t count = lines->a == NULL ? 0 : lines->rows * lines->columns;
+    bool is_scaled = gcmp_search_report(search, scene)->scale_a_log2 != 0.0;
+    if (count < LEAST_ROUNDED || search->common != 1.0 || is_scaled) {
+        return GRADCMP_OK;
+    }
+    for (size_t t = 0; t < 2 * (sizeof types / sizeof types[0]); t++) {
+        enum gradcmp_dtype dtype = types[t / 2];
+        bool in_b = t % 2 == 0;
+        if (!is_rounded(in_b ? lines->a : lines->b, in_b ? lines->b : lines->a, count, dtype)) {
+            continue;
+        }
+        struct gcmp_guess guess = {.kind = GCMP_CAUSE_CAST, .a = search->a};
+        *(in_b ? &guess.round_a : &guess.round_b) = dtype;
+        guess.text = gcmp_arena_format(scene->comparison->report->arena,
+                                       "the %s is the other side rounded to %s",
+                                       in_b ? "candidate" : "baseline", gradcmp_dtype_name(dtype));
+        return gcmp_search_guess(search, scene, guess, false, error);
+    }
+    return GRADCMP_OK;
+}
+
 /* Guesses whose sample fits get a probe of the whole; the others are dropped. */
 static enum gradcmp_status plan_whole(struct gcmp_search *search,
                                       const struct gcmp_search_scene *scene,
@@ -311,8 +356,11 @@ static enum gradcmp_status plan_whole(struct gcmp_search *search,
         }
         for (struct gcmp_guess *part = guess; part != NULL; part = part->rest) {
             const struct gradcmp_parameter *b = part->b == NULL ? search->b : part->b;
-            GCMP_TRY(gcmp_probes_compare(scene->probes, gcmp_search_side_a(scene, part->a),
-                                         gcmp_search_side_b(scene, b, 0), (int)report->scale_a_log2,
+            struct gcmp_side side_a = gcmp_search_side_a(scene, part->a);
+            struct gcmp_side side_b = gcmp_search_side_b(scene, b, 0);
+            side_a.rounding = part->round_a;
+            side_b.rounding = part->round_b;
+            GCMP_TRY(gcmp_probes_compare(scene->probes, side_a, side_b, (int)report->scale_a_log2,
                                          &part->probe, error));
         }
         guess->confirmed = true;
@@ -331,6 +379,7 @@ enum gradcmp_status gcmp_search_confirm(struct gcmp_search *search,
             GCMP_TRY(look_for_roll(search, scene, axis, error));
         }
     }
+    GCMP_TRY(look_for_cast(search, scene, error));
     GCMP_TRY(look_for_padding(search, scene, error));
     GCMP_TRY(look_for_shift(search, scene, error));
     return plan_whole(search, scene, sampled, error);

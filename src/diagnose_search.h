@@ -22,9 +22,10 @@ struct gcmp_search_scene {
 /* A hypothesis under way. */
 struct gcmp_guess {
     enum gcmp_cause_kind kind;
-    const struct gradcmp_parameter *a; /* the baseline, made to look like the candidate */
-    const struct gradcmp_parameter *b; /* what it is to look like; NULL: all of the candidate */
-    struct gcmp_guess *rest;           /* a further part of the same hypothesis, or NULL */
+    const struct gradcmp_parameter *a;   /* the baseline, made to look like the candidate */
+    const struct gradcmp_parameter *b;   /* what it is to look like; NULL: all of the candidate */
+    enum gradcmp_dtype round_a, round_b; /* type that a side is rounded to; NONE: as it is */
+    struct gcmp_guess *rest;             /* a further part of the same hypothesis, or NULL */
     const char *text;
     uint64_t spot_elems; /* of a sample of elements that lie together; 0: of lines all over */
     ptrdiff_t probe;     /* of the sample, then of the whole */

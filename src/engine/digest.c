@@ -68,6 +68,7 @@ static void add_side(struct gcmp_digest *digest, const struct gcmp_side *side) {
     gcmp_digest_number(digest, side->owner);
     add_parameter(digest, side->parameter);
     gcmp_digest_bytes(digest, &side->divisor, sizeof side->divisor);
+    gcmp_digest_number(digest, (uint64_t)side->rounding);
     gcmp_digest_number(digest, former != NULL);
     if (former != NULL) {
         gcmp_digest_bytes(digest, &former->beta, sizeof former->beta);

@@ -22,6 +22,7 @@ struct gcmp_side {
     uint32_t copy;
     uint32_t owner; /* index into the run's errors: 0 the baseline, 1 + i candidate i */
     double divisor; /* if not 0, the side's values are made float64 and divided by this first */
+    enum gradcmp_dtype rounding; /* if not NONE, they are made float64 and rounded to this type */
 };
 
 /* Receive the run's elements in order, in the stored type (computed ones: float64) and native byte

@@ -214,7 +214,8 @@ void gcmp_run_free(struct gcmp_run *run) {
 
 bool gcmp_job_computes(const struct gcmp_job *job, size_t side) {
     const struct gcmp_side *own = gcmp_job_side(job, side);
-    return job->scale_log2 != 0 || own->parameter->former != NULL || own->divisor != 0.0;
+    return job->scale_log2 != 0 || own->parameter->former != NULL || own->divisor != 0.0 ||
+           own->rounding != GRADCMP_DTYPE_NONE;
 }
 
 enum gradcmp_dtype gcmp_job_dtype(const struct gcmp_job *job, size_t side) {

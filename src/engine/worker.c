@@ -151,6 +151,9 @@ static enum gradcmp_status compute(const struct gcmp_worker *worker, const struc
     for (size_t i = 0; plan->side->divisor != 0.0 && i < elems; i++) {
         values[i] /= plan->side->divisor;
     }
+    if (plan->side->rounding != GRADCMP_DTYPE_NONE) {
+        gcmp_round_float64(values, elems, plan->side->rounding);
+    }
     return GRADCMP_OK;
 }
 

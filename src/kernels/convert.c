@@ -22,3 +22,11 @@ void gcmp_scale_float64(const void *from, enum gradcmp_dtype dtype, size_t elems
         to[i] = ldexp(gcmp_lane_from_bits(bits), scale_log2);
     }
 }
+
+void gcmp_round_float64(double *values, size_t elems, enum gradcmp_dtype dtype) {
+    struct gcmp_float_format format = gcmp_float_format(dtype);
+    for (size_t i = 0; i < elems; i++) {
+        uint64_t narrow = gcmp_lane_narrow(format, gcmp_lane_to_bits(values[i]));
+        values[i] = gcmp_lane_from_bits(gcmp_lane_widen(format, narrow));
+    }
+}

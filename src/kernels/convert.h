@@ -15,4 +15,7 @@ void gcmp_convert_float32(const void *from, enum gradcmp_dtype dtype, size_t ele
 void gcmp_scale_float64(const void *from, enum gradcmp_dtype dtype, size_t elems, int scale_log2,
                         double *to);
 
+/* Round values in place to a floating type, to nearest even. */
+void gcmp_round_float64(double *values, size_t elems, enum gradcmp_dtype dtype);
+
 #endif

@@ -1,5 +1,5 @@
 """Write a_<type>.safetensors, and <type>_<factor>.safetensors with all values times that, or, in
-<type>_one, one parameter times 3, or times 3 and with noise of 1e-10."""
+<type>_one, one parameter times 3, or times 3 and with noise of 1e-10, or rounded to bfloat16."""
 import json
 import random
 import struct
@@ -29,6 +29,17 @@ for factor in (0.7, 3.0, 0.001, 2.0 ** -16):
     write(f"fp64_{factor}.safetensors", {n: [factor * x for x in own] for n, own in values.items()}, "d", "F64")
 write("fp32_0.0000152587890625.safetensors", {n: [2.0 ** -16 * x for x in own] for n, own in narrow.items()},
       "f", "F32")
+
+
+def round_bf16(x):
+    bits = struct.unpack("<I", struct.pack("<f", x))[0]
+    bits += 0x7FFF + (bits >> 16 & 1)
+    return struct.unpack("<f", struct.pack("<I", bits & 0xFFFF0000))[0]
+
+
+rounded = dict(narrow)
+rounded[NAMES[1]] = [round_bf16(x) for x in narrow[NAMES[1]]]
+write("fp32_rounded.safetensors", rounded, "f", "F32")
 for kind, noise in (("one", 0.0), ("noisy", 1e-10)):
     own = dict(values)
     own[NAMES[2]] = [3.0 * x * (1.0 + noise * chance.gauss(0, 1)) for x in own[NAMES[2]]]

@@ -1,5 +1,5 @@
 # What a factor leaves is measured where sums of squares are too coarse to show it: exact multiples in
-# float64, and small ones in float32, leave nothing, and noise that is beyond the bound is seen.
+# float64, and small ones in float32, leave nothing, and noise that is beyond the bound is seen. So is what was rounded on the way and stored wide again.
 . "$TESTS_CLI/lib.sh"
 python3 "$TESTS_CLI/compare/exact_factors.py"
 for b in fp64_*.safetensors fp32_*.safetensors; do
