@@ -6,6 +6,7 @@
 
 #include "base/decimal.h"
 #include "base/dtype.h"
+#include "bounds/bounds.h"
 #include "bounds/figures.h"
 
 #define CLEARLY_BELOW 0.25
@@ -179,7 +180,7 @@ static double choose_factor(const struct gradcmp_parameter_report *parameter,
     double simple_one = gcmp_cause_snap(alpha, parameter->alpha_tolerance);
     double rest = gcmp_rest_of(parameter, simple_one * noise->common).rel;
     double least = gcmp_rest_of(parameter, alpha * noise->common).rel;
-    bool is_step = fabs(alpha / simple_one - 1.0) <= noise->eps / 2.0;
+    bool is_step = fabs(alpha / simple_one - 1.0) <= noise->unit / 2.0;
     return is_step || rest <= MOST_ROUGH * least ? simple_one : alpha;
 }
 
@@ -245,7 +246,7 @@ static enum gradcmp_status derive_cast(const struct gradcmp_parameter_report *pa
 struct gcmp_cause_noise gcmp_cause_noise_of(const struct gradcmp_pair_report *pair,
                                             struct gcmp_sample *samples) {
     struct gcmp_cause_noise noise = {isnan(pair->common_factor) ? 1.0 : pair->common_factor, NAN,
-                                     pair->bound.eps};
+                                     pair->bound.eps, gcmp_noise_unit(&pair->bound)};
     size_t count = 0;
     for (size_t i = 0; i < pair->parameter_count; i++) {
         const struct gradcmp_parameter_report *parameter = &pair->parameters[i];

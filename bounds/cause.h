@@ -65,6 +65,7 @@ struct gcmp_cause_noise {
     double common; /* factor, or 1 */
     double rho;    /* median over parameters that pass; NaN: none passes */
     double eps;    /* of the compute type */
+    double unit;   /* of tolerances of factors: gcmp_noise_unit */
 };
 
 /* The noise of a judged pair; samples is room for pair->parameter_count. */

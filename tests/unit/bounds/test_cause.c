@@ -5,7 +5,7 @@
 #include "pair_maker.h"
 
 static struct maker maker;
-static const struct gcmp_cause_noise no_noise = {1.0, NAN, EPS_BF16};
+static const struct gcmp_cause_noise no_noise = {1.0, NAN, EPS_BF16, EPS_BF16};
 
 /* The cause of one parameter in a model that is right but for it. */
 static struct gradcmp_cause derive(struct gradcmp_parameter_report *parameter) {
@@ -90,7 +90,7 @@ static void test_derive__a_factor_beside_the_common_one(void **state) {
     struct gradcmp_parameter_report *parameter = maker_find(&maker, "layers.1.mlp.fc1");
     maker_set(parameter, (struct wanted){4096, 1.0, 1.8, 0.008});
     maker_judge(&maker);
-    const struct gcmp_cause_noise noise = {maker.pair.common_factor, NAN, EPS_BF16};
+    const struct gcmp_cause_noise noise = {maker.pair.common_factor, NAN, EPS_BF16, EPS_BF16};
     struct gradcmp_cause cause;
     struct gradcmp_error error = {0};
     assert_near(noise.common, 0.9, 1e-6);

@@ -4,7 +4,7 @@
 #include "pair_maker.h"
 
 static struct maker maker;
-static const struct gcmp_cause_noise no_noise = {1.0, NAN, EPS_BF16};
+static const struct gcmp_cause_noise no_noise = {1.0, NAN, EPS_BF16, EPS_BF16};
 static struct gcmp_cause_facts facts[MAX_PARAMETERS];
 
 /* A right model; norms are replicated over tensor-parallel ranks, the rest is sharded. */
@@ -305,7 +305,8 @@ static void test_pair__clipping_hides_no_layer(void **state) {
         conclude(2, 1);
         for (size_t i = 0; i < maker.pair.parameter_count; i++) {
             struct gradcmp_error error = {0};
-            const struct gcmp_cause_noise noise = {maker.pair.common_factor, NAN, EPS_BF16};
+            const struct gcmp_cause_noise noise = {maker.pair.common_factor, NAN, EPS_BF16,
+                                                   EPS_BF16};
             struct gradcmp_parameter_report *parameter = &maker.parameters[i];
             assert_int_equal(
                 gcmp_cause_derive(parameter, &noise, &maker.arena, &parameter->causes[0], &error),
