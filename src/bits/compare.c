@@ -14,6 +14,7 @@ struct target {
     struct gcmp_side a, b;
     uint64_t elems;
     struct gcmp_bits_difference *difference;
+    const struct gcmp_bits_owned *owned; /* NULL: all elements count */
     size_t candidate, entry;
     enum gcmp_bits_how how; /* what a difference means */
 };
@@ -34,14 +35,41 @@ struct face {
     const struct target *targets; /* by the job's b */
 };
 
+/* Compare a stretch of a flat buffer: what belongs to parameters apart from what does not. */
+static void compare_owned(const struct gcmp_bits_owned *owned, const struct gcmp_facing *facing,
+                          struct gcmp_bits_difference *part, struct gcmp_bits_difference *gaps) {
+    uint64_t at = facing->first, end = facing->first + facing->elems;
+    for (size_t i = gcmp_bits_span_after(owned, at); at < end;) {
+        bool has_span = i < owned->count;
+        bool is_inside = has_span && at >= owned->spans[i].begin;
+        uint64_t edge = is_inside ? owned->spans[i].end : has_span ? owned->spans[i].begin : end;
+        uint64_t next = edge < end ? edge : end;
+        size_t skipped_bytes = (size_t)(at - facing->first) * part->elem_bytes;
+        gcmp_bits_compare(is_inside ? part : gaps, at, (size_t)(next - at),
+                          (const char *)facing->elems_a + skipped_bytes,
+                          (const char *)facing->elems_b + skipped_bytes);
+        at = next;
+        i += is_inside && at == edge;
+    }
+}
+
 static void compare_face(void *user, const struct gcmp_facing *facing) {
     const struct face *face = user;
-    struct gcmp_bits_difference *whole = face->targets[facing->b].difference;
+    const struct target *target = &face->targets[facing->b];
+    struct gcmp_bits_difference *whole = target->difference;
     struct gcmp_bits_difference part = {
         .shape = whole->shape, .ndim = whole->ndim, .elem_bytes = whole->elem_bytes};
-    gcmp_bits_compare(&part, facing->first, facing->elems, facing->elems_a, facing->elems_b);
+    struct gcmp_bits_difference gaps = part;
+    if (target->owned == NULL) {
+        gcmp_bits_compare(&part, facing->first, facing->elems, facing->elems_a, facing->elems_b);
+    } else {
+        compare_owned(target->owned, facing, &part, &gaps);
+    }
     pthread_mutex_lock(&face->pass->lock);
     gcmp_bits_merge(whole, &part);
+    if (target->owned != NULL) {
+        gcmp_bits_merge(target->owned->gaps, &gaps);
+    }
     pthread_mutex_unlock(&face->pass->lock);
 }
 
@@ -97,6 +125,7 @@ static enum gradcmp_status add_targets(struct pass *pass, size_t candidate,
                   .owner = (uint32_t)(1 + candidate)},
             .elems = entry->elems,
             .difference = entry->difference,
+            .owned = entry->owned,
             .candidate = candidate,
             .entry = i,
             .how = GCMP_BITS_BY_VALUE};

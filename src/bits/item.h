@@ -54,6 +54,7 @@ struct gcmp_bits_item {
     bool python;       /* ARRAY: a list of Python's numbers, not a tensor */
     bool by_rank;      /* the path names a rank */
     bool model_layout; /* TENSOR: a box of the model's tensor, whatever the sharding */
+    bool is_flat; /* TENSOR: a flat buffer of an optimizer: parameters, and gaps between them */
 };
 
 /* A growing list of items; sorted by path once it is whole. */

@@ -206,10 +206,42 @@ static enum gradcmp_status tell_ignored(const struct gcmp_bits_match *match,
     return GRADCMP_OK;
 }
 
+/* Say what of flat buffers was not judged, or why all of it was. */
+static enum gradcmp_status tell_gaps(const struct gcmp_bits_match *match, struct gcmp_arena *arena,
+                                     struct gcmp_bits_result *out, struct gradcmp_error *error) {
+    uint64_t elems = 0, whole = 0;
+    const char *note = "";
+    for (size_t i = 0; i < match->count; i++) {
+        const struct gcmp_bits_entry *entry = &match->entries[i];
+        bool is_first_copy = entry->how == GCMP_BITS_SAME || entry->how == GCMP_BITS_BY_VALUE;
+        elems += entry->owned != NULL && is_first_copy ? entry->owned->gaps->different : 0;
+        whole += entry->owned == NULL && entry->how == GCMP_BITS_BY_VALUE && entry->a->is_flat &&
+                 entry->b->is_flat;
+    }
+    if (elems > 0) {
+        note = gcmp_arena_format(arena,
+                                 "elements of flat buffers that belong to no parameter differ "
+                                 "(%llu) and are not judged: writers leave there what memory held",
+                                 (unsigned long long)elems);
+        out->notes[out->note_count++] = note;
+    }
+    if (whole > 0 && note != NULL && match->why_whole != NULL) {
+        note = gcmp_arena_format(arena,
+                                 "flat buffers are compared with what lies between their "
+                                 "parameters, which writers leave as memory held it: %s",
+                                 match->why_whole);
+        out->notes[out->note_count++] = note;
+    }
+    if (note == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status tell_notes(const struct gcmp_bits_match *match, struct gcmp_arena *arena,
                                       struct gcmp_bits_result *out, struct gradcmp_error *error) {
     const struct gcmp_bits_side *sides[] = {match->a, match->b};
-    size_t total = match->a->note_count + match->b->note_count;
+    size_t total = match->a->note_count + match->b->note_count + 2;
     out->notes = gcmp_arena_alloc(arena, total, sizeof *out->notes);
     for (size_t side = 0; out->notes != NULL && side < 2; side++) {
         for (size_t i = 0; i < sides[side]->note_count; i++) {
@@ -224,7 +256,7 @@ static enum gradcmp_status tell_notes(const struct gcmp_bits_match *match, struc
     if (out->notes == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    return GRADCMP_OK;
+    return tell_gaps(match, arena, out, error);
 }
 
 /* The first findings of each group, in the order of groups. */

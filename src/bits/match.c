@@ -292,7 +292,7 @@ enum gradcmp_status gcmp_bits_match(struct gcmp_bits_match *match, struct gradcm
     for (size_t side = 0; match->layouts_differ && side < 2; side++) {
         GCMP_TRY(leave_out(match, side, error));
     }
-    return GRADCMP_OK;
+    return gcmp_bits_find_owned(match, error);
 }
 
 void gcmp_bits_match_free(struct gcmp_bits_match *match) {

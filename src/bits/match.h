@@ -18,11 +18,24 @@ enum gcmp_bits_how {
     GCMP_BITS_LEFT_OUT /* no meaning across layouts */
 };
 
+/* Elements [begin, end) of a flat buffer. */
+struct gcmp_bits_span {
+    uint64_t begin, end;
+};
+
+/* Where parameters lie in a flat buffer; what lies between them is not judged. */
+struct gcmp_bits_owned {
+    const struct gcmp_bits_span *spans; /* sorted, apart */
+    size_t count;
+    struct gcmp_bits_difference *gaps; /* between them */
+};
+
 /* Two items that belong together, or one alone. */
 struct gcmp_bits_entry {
     const char *path;
     const struct gcmp_bits_item *a, *b;      /* NULL: that side lacks it */
     struct gcmp_bits_difference *difference; /* of elements; NULL: there are none */
+    const struct gcmp_bits_owned *owned;     /* NULL: all elements count */
     uint64_t elems;     /* elements compared, of tensors: common rows may be fewer than all */
     uint8_t group, how; /* enum gcmp_bits_group, enum gcmp_bits_how */
 };
@@ -50,6 +63,7 @@ struct gcmp_bits_match {
     const char **ignored; /* paths that differ and may */
     size_t ignored_count, ignored_capacity;
     const char *last_missing[2]; /* the part that a side lacks and that was told last */
+    const char *why_whole;       /* why all elements of flat buffers, or of some, count; or NULL */
 };
 
 /* Find what belongs together; values and arrays in memory are compared at once, tensors become
@@ -97,5 +111,15 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_pair_models(struct gcmp_bits_matc
                                                            struct gradcmp_error *error);
 /* True where an item's state is compared in unsharded form. */
 bool gcmp_bits_by_model(const struct gcmp_bits_match *match, const struct gcmp_bits_item *item);
+
+/* --- flat buffers (owned.c) --- */
+
+/* Index of the first span that ends behind an element; count where there is none. */
+size_t gcmp_bits_span_after(const struct gcmp_bits_owned *owned, uint64_t elem);
+
+/* Find where parameters lie in flat buffers that are compared as they are stored. What cannot be
+ * proved is no error: then all elements count, and match->why_whole says why. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_find_owned(struct gcmp_bits_match *match,
+                                                          struct gradcmp_error *error);
 
 #endif

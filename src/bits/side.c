@@ -131,8 +131,8 @@ static enum gradcmp_status make_ranges(struct gcmp_bits_side *side, struct gradc
     return GRADCMP_OK;
 }
 
-const char *gcmp_bits_state_at(const struct gcmp_bits_side *side, uint32_t file, uint64_t begin,
-                               uint64_t end) {
+const struct gradcmp_stored *gcmp_bits_stored_at(const struct gcmp_bits_side *side, uint32_t file,
+                                                 uint64_t begin, uint64_t end) {
     size_t low = 0, high = side->range_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -147,7 +147,11 @@ const char *gcmp_bits_state_at(const struct gcmp_bits_side *side, uint32_t file,
     if (range == NULL || range->file != file || range->end <= begin || range->begin >= end) {
         return NULL;
     }
-    return side->checkpoint->catalogue.stored[range->stored].state;
+    return &side->checkpoint->catalogue.stored[range->stored];
+}
+
+bool gcmp_bits_is_flat(const struct gradcmp_stored *stored) {
+    return stored->layout == GRADCMP_LAYOUT_BUCKET || stored->layout == GRADCMP_LAYOUT_LOCAL_BUFFER;
 }
 
 /* --- files --- */

@@ -42,9 +42,12 @@ void gcmp_bits_side_close(struct gcmp_bits_side *side);
 /* The catalogue of the checkpoint's reader, or NULL. */
 const struct gradcmp_catalogue *gcmp_bits_side_catalogue(const struct gcmp_bits_side *side);
 
-/* The state of the parameter whose elements lie in these bytes of a file; NULL: none. */
-const char *gcmp_bits_state_at(const struct gcmp_bits_side *side, uint32_t file, uint64_t begin,
-                               uint64_t end);
+/* The tensor of the model or the optimizer whose elements lie in these bytes of a file; NULL: none.
+ */
+const struct gradcmp_stored *gcmp_bits_stored_at(const struct gcmp_bits_side *side, uint32_t file,
+                                                 uint64_t begin, uint64_t end);
+/* True for a flat buffer of an optimizer. */
+bool gcmp_bits_is_flat(const struct gradcmp_stored *stored);
 
 /* Read the elements of a tensor into `arena`: the item becomes an array in memory. */
 GRADCMP_MUST_USE enum gradcmp_status

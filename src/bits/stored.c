@@ -92,7 +92,8 @@ static enum gradcmp_status add_tensor(struct lister *lister, const struct gradcm
                                   .state = stored->state,
                                   .ndim = stored->ndim,
                                   .dtype = stored->dtype,
-                                  .model_layout = stored->layout == GRADCMP_LAYOUT_MODEL};
+                                  .model_layout = stored->layout == GRADCMP_LAYOUT_MODEL,
+                                  .is_flat = gcmp_bits_is_flat(stored)};
     if (parameter == NULL || item.path == NULL) {
         GCMP_FAIL_MEMORY(lister->error);
     }

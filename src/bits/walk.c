@@ -257,8 +257,11 @@ static enum gradcmp_status add_stored(struct walk *walk, const struct gcmp_node 
     GCMP_TRY(whole_parameter(walk, stored, &item));
     const struct gradcmp_source *source = &walk->side->extra.sources[stored->pieces[0].source];
     if (!walk->archive->passing) {
-        item.state = gcmp_bits_state_at(walk->side, source->file, source->offset_bytes,
-                                        source->offset_bytes + source->length_bytes);
+        const struct gradcmp_stored *known =
+            gcmp_bits_stored_at(walk->side, source->file, source->offset_bytes,
+                                source->offset_bytes + source->length_bytes);
+        item.state = known == NULL ? NULL : known->state;
+        item.is_flat = known != NULL && gcmp_bits_is_flat(known);
     }
     GCMP_TRY(maybe_fetch(walk, node, &item));
     return add_item(walk, &item);

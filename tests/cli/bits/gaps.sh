@@ -1,0 +1,29 @@
+# What lies between the parameters of flat buffers is memory that nobody wrote: it is told, and not
+# judged. One byte of a parameter is.
+. "$TESTS_CLI/lib.sh"
+spoil() { # FILE BYTE: a byte that the samples do not have
+    printf '\245' | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
+}
+copy() { # NAME AS
+    rm -rf "$2"
+    cp -R "data/$1" "$2"
+    chmod -R u+w "$2"
+}
+ln -s data/gathered/tp1 a
+# The record of the masters begins at byte 960, the first gap in it behind 136 elements.
+for byte in 1503 1504 1727 1728; do
+    copy gathered/tp1 b
+    spoil b/iter_0000001/__0_0.distcp $byte
+    try bits --no-verify a b
+done
+# Masters that have nothing to do with the weights prove no layout: then all counts.
+head -c 3000 /dev/zero | tr '\0' A | dd of=b/iter_0000001/__0_0.distcp bs=1 seek=1000 \
+    conv=notrunc 2>/dev/null
+try bits --no-verify b a
+# A rank's own buffers, in files of torch.save.
+ln -s data/legacy/bucket_views c
+for byte in 1056 1136; do
+    copy legacy/bucket_views d
+    spoil d/iter_0000001/mp_rank_00/distrib_optim.pt $byte
+    try bits --no-verify c d
+done
