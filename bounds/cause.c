@@ -212,6 +212,10 @@ static enum gradcmp_status derive_nonfinite(const struct gradcmp_parameter_repor
                                             struct gradcmp_error *error) {
     const struct gradcmp_tally *tally = &parameter->tally;
     struct gradcmp_cause cause = {gcmp_cause_name(GCMP_CAUSE_NONFINITE), NAN, NAN, NULL};
+    if (parameter->copies_conflict) {
+        cause.text = gcmp_arena_dup(arena, parameter->copies_note);
+        return claim(out, cause, error);
+    }
     cause.text = gcmp_arena_format(
         arena, "NaN or Inf in %llu of %llu elements of the candidate, %llu of the baseline",
         (unsigned long long)tally->nonfinite_b, (unsigned long long)tally->elems,
@@ -268,10 +272,10 @@ enum gradcmp_status gcmp_cause_derive(const struct gradcmp_parameter_report *par
     const struct gradcmp_tally *tally = &parameter->tally;
     *out = (struct gradcmp_cause){NULL, NAN, NAN, NULL};
     if (!gcmp_is_comparable(parameter) || !gcmp_cause_is_wanted(parameter->verdict) ||
-        parameter->copies_conflict) {
+        (parameter->copies_conflict && !parameter->copies_nonfinite)) {
         return GRADCMP_OK;
     }
-    if (parameter->verdict == GRADCMP_VERDICT_NONFINITE) {
+    if (parameter->verdict == GRADCMP_VERDICT_NONFINITE || parameter->copies_nonfinite) {
         return derive_nonfinite(parameter, arena, out, error);
     }
     if ((tally->max_a == 0.0) != (tally->max_b == 0.0)) {

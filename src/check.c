@@ -8,6 +8,7 @@
 
 #include "base/dtype.h"
 #include "checkpoint.h"
+#include "copies.h"
 #include "engine/engine.h"
 #include "ranks.h"
 
@@ -26,8 +27,9 @@ enum check_kind {
 struct check_origin {
     enum check_kind kind;
     const struct gradcmp_parameter *parameter;
-    size_t slab;  /* CHECK_SHARD */
-    size_t whole; /* CHECK_SHARD: index of the job over the whole tensor */
+    size_t slab;                /* CHECK_SHARD */
+    size_t whole;               /* CHECK_SHARD: index of the job over the whole tensor */
+    const struct gcmp_job *job; /* of the plan, once it is whole */
 };
 
 /* Jobs of one checkpoint; arrays grow. */
@@ -139,7 +141,7 @@ static enum gradcmp_status plan_parameter(struct check_plan *plan, struct gcmp_a
                                           const struct gradcmp_parameter *parameter,
                                           struct gradcmp_error *error) {
     uint64_t used = used_elems(plan, parameter);
-    struct check_origin origin = {CHECK_VALUES, parameter, 0, 0};
+    struct check_origin origin = {CHECK_VALUES, parameter, 0, 0, NULL};
     size_t whole = plan->count;
     GCMP_TRY(plan_add(plan, origin, NULL, 0, used, error));
     if (used < parameter->elem_count) {
@@ -148,7 +150,7 @@ static enum gradcmp_status plan_parameter(struct check_plan *plan, struct gcmp_a
     }
     for (uint32_t copy = 1; copy < parameter->copy_count; copy++) {
         struct gcmp_side other = side_of(plan, parameter, copy);
-        struct check_origin copies = {CHECK_COPIES, parameter, 0, 0};
+        struct check_origin copies = {CHECK_COPIES, parameter, 0, 0, NULL};
         GCMP_TRY(plan_add(plan, copies, &other, 0, used, error));
     }
     bool by_shard = is_optimizer_state(parameter->state) && parameter->slab_count > 1 &&
@@ -158,7 +160,7 @@ static enum gradcmp_status plan_parameter(struct check_plan *plan, struct gcmp_a
         if (alone == NULL) {
             GCMP_FAIL_MEMORY(error);
         }
-        struct check_origin shard = {CHECK_SHARD, alone, i, whole};
+        struct check_origin shard = {CHECK_SHARD, alone, i, whole, NULL};
         GCMP_TRY(plan_add(plan, shard, NULL, 0, alone->elem_count, error));
     }
     return GRADCMP_OK;
@@ -186,7 +188,7 @@ static enum gradcmp_status plan_masters(struct check_plan *plan, struct gradcmp_
             gcmp_dtype_is_float((enum gradcmp_dtype)weight->dtype) &&
             gcmp_dtype_is_float((enum gradcmp_dtype)master->dtype)) {
             struct gcmp_side other = side_of(plan, master, 0);
-            struct check_origin origin = {CHECK_MASTER, weight, 0, 0};
+            struct check_origin origin = {CHECK_MASTER, weight, 0, 0, NULL};
             GCMP_TRY(plan_add(plan, origin, &other, 0, used_elems(plan, weight), error));
         }
     }
@@ -218,7 +220,7 @@ static enum gradcmp_status plan_tied(struct check_plan *plan, const struct gradc
         return GRADCMP_OK;
     }
     struct gcmp_side other = side_of(plan, output, 0);
-    struct check_origin origin = {CHECK_TIED, embedding, 0, 0};
+    struct check_origin origin = {CHECK_TIED, embedding, 0, 0, NULL};
     return plan_add(plan, origin, &other, 0, used_elems(plan, embedding), error);
 }
 
@@ -242,6 +244,7 @@ static enum gradcmp_status make_plan(struct check_plan *plan, struct gcmp_arena 
     for (size_t i = 0; i < plan->count; i++) {
         plan->jobs[i].b = &plan->others[i];
         plan->jobs[i].tallies = &plan->tallies[i];
+        plan->origins[i].job = &plan->jobs[i];
     }
     return GRADCMP_OK;
 }
@@ -363,6 +366,40 @@ static enum gradcmp_status judge_values(const struct finding_sink *sink,
     return GRADCMP_OK;
 }
 
+/* What CHECK_VALUES says of the first copy, of another one. */
+static enum gradcmp_status judge_other_copy(const struct finding_sink *sink,
+                                            const struct check_origin *origin,
+                                            const struct gradcmp_tally *tally,
+                                            struct gradcmp_error *error) {
+    struct gradcmp_finding *finding;
+    char name[GCMP_COPY_NAME_BYTES];
+    if (tally->nonfinite_b == 0) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(add_finding(sink, "nonfinite", origin->parameter, &finding, error));
+    add_figure(finding, "elements", (double)tally->elems);
+    add_figure(finding, "nonfinite", (double)tally->nonfinite_b);
+    return say(sink, finding, error, "%llu of %llu elements of %s are NaN or Inf",
+               (unsigned long long)tally->nonfinite_b, (unsigned long long)tally->elems,
+               gcmp_copy_name(name, origin->parameter, origin->job->b[0].copy));
+}
+
+/* By how much two sides differ, and where no difference can be taken. NULL without memory. */
+static const char *tell_distance(const struct finding_sink *sink, const struct check_origin *origin,
+                                 const struct gradcmp_tally *tally) {
+    if (tally->nonfinite_any == 0) {
+        return gcmp_arena_format(sink->arena, "by %.3g at most", tally->max_d);
+    }
+    char *which = origin->kind == CHECK_COPIES
+                      ? gcmp_copies_nonfinite(sink->arena, origin->job)
+                      : gcmp_arena_format(sink->arena, "NaN or Inf in %llu",
+                                          (unsigned long long)tally->nonfinite_any);
+    return which == NULL || tally->nonfinite_any == tally->elems
+               ? which
+               : gcmp_arena_format(sink->arena, "by %.3g at most where both are finite; %s",
+                                   tally->max_d, which);
+}
+
 /* Pairs within the checkpoint that must agree to the last bit. */
 static enum gradcmp_status judge_equal(const struct finding_sink *sink,
                                        const struct check_origin *origin,
@@ -379,15 +416,21 @@ static enum gradcmp_status judge_equal(const struct finding_sink *sink,
     if (different == 0) {
         return GRADCMP_OK;
     }
+    if (origin->kind == CHECK_COPIES) {
+        GCMP_TRY(judge_other_copy(sink, origin, tally, error));
+    }
     struct gradcmp_finding *finding;
+    const char *distance = tell_distance(sink, origin, tally);
+    if (distance == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
     GCMP_TRY(add_finding(sink, kinds[origin->kind], origin->parameter, &finding, error));
     add_figure(finding, "elements", (double)tally->elems);
     add_figure(finding, "different", (double)different);
     add_figure(finding, "rel", tally->a2 > 0.0 ? sqrt(tally->d2 / tally->a2) : (double)NAN);
     add_figure(finding, "max_abs", tally->max_d);
-    return say(sink, finding, error, "%s: %llu of %llu elements, by %.3g at most",
-               words[origin->kind], (unsigned long long)different, (unsigned long long)tally->elems,
-               tally->max_d);
+    return say(sink, finding, error, "%s: %llu of %llu elements, %s", words[origin->kind],
+               (unsigned long long)different, (unsigned long long)tally->elems, distance);
 }
 
 static enum gradcmp_status judge_padding(const struct finding_sink *sink,

@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "bounds/bounds.h"
 #include "comparison.h"
+#include "copies.h"
 #include "device.h"
 
 enum job_kind { JOB_VALUES, JOB_COPIES, JOB_PADDING, JOB_ALONE, JOB_ONE_SIDE };
@@ -404,80 +405,6 @@ static enum gradcmp_status visit_pairs(struct gcmp_comparison *comparison,
     return GRADCMP_OK;
 }
 
-static const char *side_name(const struct gcmp_side *side) {
-    return side->owner == 0 ? "baseline" : "candidate";
-}
-
-/* An output layer that is not the embedding to the last bit is no tied copy, but one that the other
- * side lacks. */
-static enum gradcmp_status fail_tied(struct gcmp_comparison *comparison,
-                                     struct gradcmp_pair_report *pair,
-                                     struct gradcmp_parameter_report *parameter,
-                                     const struct gcmp_job *job, struct gradcmp_error *error) {
-    parameter->copies_conflict = true;
-    return gcmp_pair_note(comparison, pair, error,
-                          "%s: only the %s stores it, and it is not tied: %llu of %llu elements "
-                          "differ from %s; it is missing on the other side",
-                          job->b[0].parameter->name, side_name(&job->a),
-                          (unsigned long long)(job->tallies[0].elems - job->tallies[0].equal_bits),
-                          (unsigned long long)job->tallies[0].elems, parameter->name);
-}
-
-/* Copies that are none fail the pair: pieces that overlap, and what ranks of the baseline hold
- * under one name, where it may be shards as well, so that nothing is there to compare with. */
-static void fail_copies(const struct gcmp_comparison *comparison, struct gradcmp_pair_report *pair,
-                        const struct gradcmp_parameter_report *parameter,
-                        const struct gcmp_job *job) {
-    const struct gradcmp_tally *tally = &job->tallies[0];
-    struct gradcmp_error error = {0};
-    const char *path = job->a.owner == 0 ? comparison->baseline.checkpoint->path : pair->path;
-    unsigned long long differing = tally->elems - tally->equal_bits, elems = tally->elems;
-    if (job->a.parameter->overlap) {
-        gcmp_error_set(&error, GRADCMP_ERROR_CORRUPT, path, GRADCMP_NO_OFFSET,
-                       "%s: chunks of one tensor overlap and hold different values (%llu of %llu "
-                       "elements)",
-                       parameter->name, differing, elems);
-    } else if (gcmp_is_of_stages(job->a.parameter)) {
-        gcmp_error_set(&error, GRADCMP_ERROR_UNSUPPORTED, path, GRADCMP_NO_OFFSET,
-                       "%s: the stages' copies of this tied weight hold different values (%llu of "
-                       "%llu elements), so that there is no baseline of it: was their reduction "
-                       "left out? As the candidate it can be judged, and gradcmp check tells more",
-                       parameter->name, differing, elems);
-    } else {
-        gcmp_error_set(&error, GRADCMP_ERROR_UNSUPPORTED, path, GRADCMP_NO_OFFSET,
-                       "%s: files of ranks hold different values under this name (%llu of %llu "
-                       "elements), and do not tell whether they are shards; save with "
-                       "torch.distributed.checkpoint",
-                       parameter->name, differing, elems);
-    }
-    gcmp_pair_fail(pair, &error);
-}
-
-static enum gradcmp_status visit_copies(struct gcmp_comparison *comparison,
-                                        struct gradcmp_pair_report *pair,
-                                        struct gradcmp_parameter_report *parameter,
-                                        const struct gcmp_job *job, struct gradcmp_error *error) {
-    const struct gradcmp_tally *tally = &job->tallies[0];
-    if (tally->equal_bits == tally->elems) {
-        return GRADCMP_OK;
-    }
-    if (job->b[0].parameter != job->a.parameter) {
-        return fail_tied(comparison, pair, parameter, job, error);
-    }
-    double rel = tally->a2 > 0.0   ? sqrt(tally->d2 / tally->a2)
-                 : tally->b2 > 0.0 ? (double)INFINITY
-                                   : 0.0;
-    bool beyond = rel > gcmp_bound_at(&pair->bound, parameter->layer) || tally->nonfinite_any > 0;
-    if (job->a.parameter->overlap || (job->a.parameter->of_ranks && beyond && job->a.owner == 0)) {
-        fail_copies(comparison, pair, parameter, job);
-        return GRADCMP_OK;
-    }
-    parameter->copies_conflict = parameter->copies_conflict || beyond;
-    return gcmp_pair_note(comparison, pair, error,
-                          "%s: copies in the %s differ %s the bound (relative difference %.3g)",
-                          parameter->name, side_name(&job->a), beyond ? "beyond" : "inside", rel);
-}
-
 static enum gradcmp_status visit_padding(struct gcmp_comparison *comparison,
                                          struct gradcmp_pair_report *pair,
                                          struct gradcmp_parameter_report *parameter,
@@ -494,13 +421,14 @@ static enum gradcmp_status visit_padding(struct gcmp_comparison *comparison,
             comparison, pair, error,
             "%s: the %s has rows beyond row %llu that are not zero, and the size of "
             "the vocabulary is not known; if they are padding, say --vocab N",
-            parameter->name, side_name(&job->a), (unsigned long long)parameter->compared_shape0);
+            parameter->name, gcmp_side_name(&job->a),
+            (unsigned long long)parameter->compared_shape0);
     }
     return gcmp_pair_note(
         comparison, pair, error,
         "%s: padding rows %llu and on are not zero in the %s (largest value %.3g%s); "
         "they are not compared",
-        parameter->name, (unsigned long long)parameter->compared_shape0, side_name(&job->a),
+        parameter->name, (unsigned long long)parameter->compared_shape0, gcmp_side_name(&job->a),
         tally->max_a, tally->nonfinite_a > 0 ? ", some not finite" : "");
 }
 
@@ -509,7 +437,7 @@ static enum gradcmp_status take_extras(struct gcmp_comparison *comparison, const
     for (size_t j = 0; j < plan->job_count; j++) {
         const struct job_origin *origin = &plan->origins[j];
         if (origin->kind == JOB_COPIES) {
-            GCMP_TRY(visit_pairs(comparison, origin, &plan->jobs[j], visit_copies, error));
+            GCMP_TRY(visit_pairs(comparison, origin, &plan->jobs[j], gcmp_judge_copies, error));
         } else if (origin->kind == JOB_PADDING) {
             GCMP_TRY(visit_pairs(comparison, origin, &plan->jobs[j], visit_padding, error));
         }

@@ -89,6 +89,7 @@ struct gradcmp_parameter_report {
     double scale_a_log2, scale_b_log2; /* a2 and max_a (b2, max_b) are of values times 2^this, and
                                           differences times the smaller of both; 0 normally */
     bool copies_conflict;              /* copies within a side differ beyond the bound */
+    bool copies_nonfinite;             /* and that by NaN or Inf alone: copies_note says where */
     const char *copies_note;           /* text about copies, or NULL */
     bool has_order;                    /* a cause was found that fits: it is no noise */
     struct {
