@@ -87,13 +87,21 @@ static void fill_norms(struct gradcmp_pair_report *pair) {
     pair->norm_b = gcmp_square_root(&b);
 }
 
-/* The judged parameter with the largest ratio, the first of equals. */
+/* What a ratio tells something of: all that was judged, and of copies that disagree and of values
+ * that are not finite what is left to compare. */
+static bool has_ratio(const struct gradcmp_parameter_report *parameter) {
+    bool is_part = parameter->verdict == GRADCMP_VERDICT_CONFLICT ||
+                   parameter->verdict == GRADCMP_VERDICT_NONFINITE;
+    return parameter->verdict >= GRADCMP_VERDICT_FAIL || (is_part && !isnan(parameter->ratio));
+}
+
+/* The parameter with the largest ratio, the first of equals. */
 static size_t find_worst(const struct gradcmp_pair_report *pair) {
     size_t worst = SIZE_MAX;
     for (size_t i = 0; i < pair->parameter_count; i++) {
         const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
-        bool is_judged = parameter->verdict >= GRADCMP_VERDICT_FAIL;
-        if (is_judged && (worst == SIZE_MAX || parameter->ratio > pair->parameters[worst].ratio)) {
+        if (has_ratio(parameter) &&
+            (worst == SIZE_MAX || parameter->ratio > pair->parameters[worst].ratio)) {
             worst = i;
         }
     }

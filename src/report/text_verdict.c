@@ -40,6 +40,7 @@ static void add_worst(struct gcmp_page *page, const struct gradcmp_pair_report *
                                  : ""; /* with --strict, which says so itself */
         gcmp_page_add(page, !isnan(pair->common_factor) ? "; no difference beside that"
                             : has_unjudged_noise(pair)  ? judged
+                            : gcmp_bad_count(pair) > 0  ? "; no difference beside that"
                                                         : "; no difference at all");
         return;
     }

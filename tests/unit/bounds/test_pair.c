@@ -62,14 +62,20 @@ static void test_pair__each_finding_makes_it_inconsistent(void **state) {
     }
 }
 
-static void test_pair__worst_is_among_the_judged(void **state) {
+static void test_pair__worst_is_among_what_has_a_ratio(void **state) {
     (void)state;
     struct maker maker;
     fill_good(&maker);
-    maker_find(&maker, "output")->copies_conflict = true;
-    maker_scale(maker_find(&maker, "output"), 100);
+    struct gradcmp_parameter_report *conflict = maker_find(&maker, "output");
     struct gradcmp_parameter_report *fail = maker_find(&maker, "layers.0.mlp.fc1");
+    conflict->copies_conflict = true;
     maker_scale(fail, 1.2);
+    assert_int_equal(maker_judge(&maker), GRADCMP_OUTCOME_INCONSISTENT);
+    assert_ptr_equal(&maker.parameters[maker.pair.worst], fail);
+    maker_scale(conflict, 100);
+    assert_int_equal(maker_judge(&maker), GRADCMP_OUTCOME_INCONSISTENT);
+    assert_ptr_equal(&maker.parameters[maker.pair.worst], conflict);
+    conflict->shapes_agree = false;
     assert_int_equal(maker_judge(&maker), GRADCMP_OUTCOME_INCONSISTENT);
     assert_ptr_equal(&maker.parameters[maker.pair.worst], fail);
     maker_end(&maker);
@@ -292,7 +298,7 @@ int main(void) {
         cmocka_unit_test(test_pair__good_is_consistent),
         cmocka_unit_test(test_pair__judging_again_gives_the_same),
         cmocka_unit_test(test_pair__each_finding_makes_it_inconsistent),
-        cmocka_unit_test(test_pair__worst_is_among_the_judged),
+        cmocka_unit_test(test_pair__worst_is_among_what_has_a_ratio),
         cmocka_unit_test(test_pair__norms_are_of_all_that_is_known),
         cmocka_unit_test(test_pair__nothing_in_common_is_vacuous),
         cmocka_unit_test(test_pair__only_zeros_is_vacuous_also_when_strict),
