@@ -438,17 +438,28 @@ static enum gradcmp_status judge_padding(const struct finding_sink *sink,
                                          const struct gradcmp_tally *tally,
                                          struct gradcmp_error *error) {
     bool weights = !is_optimizer_state(origin->parameter->state);
-    if (weights || tally->zeros_a == tally->elems) {
+    bool is_odd = weights ? tally->nonfinite_a > 0 : tally->zeros_a < tally->elems;
+    if (!is_odd) {
         return GRADCMP_OK; /* padding rows of weights keep what they were initialised with */
     }
     struct gradcmp_finding *finding;
+    char nonfinite[64] = "", largest[64] = "";
     GCMP_TRY(add_finding(sink, "padding", origin->parameter, &finding, error));
     add_figure(finding, "elements", (double)tally->elems);
     add_figure(finding, "max_abs", tally->max_a);
+    if (tally->nonfinite_a > 0) {
+        add_figure(finding, "nonfinite", (double)tally->nonfinite_a);
+        snprintf(nonfinite, sizeof nonfinite, ", %llu of them NaN or Inf",
+                 (unsigned long long)tally->nonfinite_a);
+    }
+    if (tally->nonfinite_a == 0 || tally->max_a > 0.0) {
+        snprintf(largest, sizeof largest, ", largest %s%.3g",
+                 tally->nonfinite_a > 0 ? "of the others " : "", tally->max_a);
+    }
     return say(sink, finding, error,
-               "padding rows of the vocabulary are not zero (%llu of %llu elements, largest %.3g)",
+               "padding rows of the vocabulary are not zero (%llu of %llu elements%s%s)",
                (unsigned long long)(tally->elems - tally->zeros_a),
-               (unsigned long long)tally->elems, tally->max_a);
+               (unsigned long long)tally->elems, nonfinite, largest);
 }
 
 static enum gradcmp_status judge_plan(const struct finding_sink *sink,
