@@ -104,14 +104,31 @@ static bool has_boxes(const struct gradcmp_parameter *parameter) {
            parameter->ndim > 0;
 }
 
+/* The output layer that the candidate alone stores although its embedding serves as one: a further
+ * copy of the embedding, which the stages of a pipeline have to add up. NULL: none. */
+static const struct gradcmp_parameter *tied_output(const struct gcmp_search *search,
+                                                   const struct gcmp_search_scene *scene) {
+    const struct gcmp_pairing *pairing = &scene->comparison->pairings[scene->pair];
+    bool is_embedding = pairing->tied.output != NULL && pairing->tied.in_b &&
+                        pairing->tied.embedding == pairing->sides[search->index].b;
+    return is_embedding ? pairing->tied.output : NULL;
+}
+
+/* Copies of the candidate, a tied output layer as the last. */
+static size_t count_copies(const struct gcmp_search *search,
+                           const struct gcmp_search_scene *scene) {
+    size_t own = search->b->copy_count == 0 ? 1 : search->b->copy_count;
+    return own + (tied_output(search, scene) != NULL);
+}
+
 static enum gradcmp_status prepare(struct gcmp_search *search,
                                    const struct gcmp_search_scene *scene,
                                    struct gradcmp_error *error) {
     const struct gradcmp_parameter *a = search->a, *b = search->b;
-    size_t copies = b->copy_count < GCMP_PLACES_COPIES ? b->copy_count : GCMP_PLACES_COPIES;
+    size_t all = count_copies(search, scene);
+    size_t copies = all < GCMP_PLACES_COPIES ? all : GCMP_PLACES_COPIES;
     struct gcmp_places *places = &search->places;
-    GCMP_TRY(gcmp_places_make(places, b->ndim, b->shape, copies == 0 ? 1 : copies, scene->scratch,
-                              error));
+    GCMP_TRY(gcmp_places_make(places, b->ndim, b->shape, copies, scene->scratch, error));
     places->factor = search->common;
     places->boxes =
         gcmp_arena_alloc(scene->scratch, a->slab_count + b->slab_count + 1, sizeof *places->boxes);
@@ -137,7 +154,9 @@ static enum gradcmp_status make_job(struct gcmp_search *search,
         GCMP_FAIL_MEMORY(error);
     }
     for (size_t i = 0; i < copies; i++) {
-        sides[i] = gcmp_search_side_b(scene, search->b, (uint32_t)i);
+        sides[i] = i > 0 && i >= search->b->copy_count
+                       ? gcmp_search_side_b(scene, tied_output(search, scene), 0)
+                       : gcmp_search_side_b(scene, search->b, (uint32_t)i);
     }
     *job = (struct gcmp_job){.a = gcmp_search_side_a(scene, search->a),
                              .b = sides,
@@ -398,9 +417,10 @@ static enum gradcmp_status claim_shards(struct gcmp_search *search,
     return gcmp_search_add_cause(search, scene, cause, error);
 }
 
-/* Choose copies of which no two are the same; fill inner and with_a of those kept; returns how many
- * they are. */
-static size_t distinct_copies(const struct gcmp_search *search, double *inner, double *with_a) {
+/* Choose copies of which no two are the same; fill inner and with_a of those kept, and how far from
+ * the baseline the nearest of them is; returns how many they are. */
+static size_t distinct_copies(const struct gcmp_search *search, double *inner, double *with_a,
+                              double *nearest) {
     const struct gcmp_places *places = &search->places;
     size_t count = places->copies, kept = 0, chosen[GCMP_PLACES_COPIES];
     for (size_t i = 0; i < count; i++) {
@@ -412,8 +432,10 @@ static size_t distinct_copies(const struct gcmp_search *search, double *inner, d
             chosen[kept++] = i;
         }
     }
+    *nearest = INFINITY;
     for (size_t i = 0; i < kept; i++) {
         const struct gradcmp_tally *tally = &search->tallies[chosen[i]];
+        *nearest = fmin(*nearest, tally->a2 > 0.0 ? sqrt(tally->d2 / tally->a2) : (double)INFINITY);
         with_a[i] = tally->a2 + tally->ad;
         inner[i * kept + i] = tally->b2;
         for (size_t j = i + 1; j < kept; j++) {
@@ -423,19 +445,25 @@ static size_t distinct_copies(const struct gcmp_search *search, double *inner, d
     return kept;
 }
 
+/* The mean of copies that are near the baseline is near it too, and explains nothing: it has to be
+ * clearly nearer than each of them. */
 static enum gradcmp_status claim_copies(struct gcmp_search *search,
                                         const struct gcmp_search_scene *scene,
                                         struct gradcmp_error *error) {
     const struct gradcmp_parameter_report *report = gcmp_search_report(search, scene);
     double inner[GCMP_PLACES_COPIES * GCMP_PLACES_COPIES], with_a[GCMP_PLACES_COPIES];
-    size_t kept = distinct_copies(search, inner, with_a);
+    double nearest, before = 1.0;
+    size_t kept = distinct_copies(search, inner, with_a, &nearest);
     struct gcmp_copy_sums sums = {inner, with_a, kept, search->tallies[0].a2};
     double residual = gcmp_cause_copy_sum(&sums, 1.0);
     bool is_mean = kept >= 2 && !gcmp_cause_holds(residual, report->bound, 1.0);
-    residual = is_mean ? gcmp_cause_copy_sum(&sums, 1.0 / (double)kept) : residual;
+    if (is_mean) {
+        residual = gcmp_cause_copy_sum(&sums, 1.0 / (double)kept);
+        before = nearest;
+    }
     bool usable = kept >= 2 && search->common == 1.0 && search->tallies[0].nonfinite_any == 0 &&
-                  search->b->copy_count <= GCMP_PLACES_COPIES;
-    if (!usable || !gcmp_cause_holds(residual, report->bound, 1.0)) {
+                  count_copies(search, scene) <= GCMP_PLACES_COPIES;
+    if (!usable || !gcmp_cause_holds(residual, report->bound, before)) {
         return GRADCMP_OK;
     }
     struct gradcmp_cause cause = {gcmp_cause_name(GCMP_CAUSE_PARTIAL_SUM), NAN, residual, NULL};
