@@ -150,8 +150,20 @@ const struct gradcmp_stored *gcmp_bits_stored_at(const struct gcmp_bits_side *si
     return &side->checkpoint->catalogue.stored[range->stored];
 }
 
-bool gcmp_bits_is_flat(const struct gradcmp_stored *stored) {
-    return stored->layout == GRADCMP_LAYOUT_BUCKET || stored->layout == GRADCMP_LAYOUT_LOCAL_BUFFER;
+/* DeepSpeed pads with zeros, but for stage 3, where the last rank's part of each weight is
+ * allocated and not filled (_partition_param of runtime/zero/partition_parameters.py), and masters
+ * and moments are made of that. */
+static bool is_stage3(const struct gradcmp_catalogue *catalogue) {
+    const struct gradcmp_setting *stage = gcmp_catalogue_setting(catalogue, "zero_stage");
+    return strcmp(catalogue->format->name, "deepspeed") == 0 && stage != NULL &&
+           stage->kind == GRADCMP_SETTING_INT && stage->integer == 3;
+}
+
+bool gcmp_bits_is_flat(const struct gradcmp_catalogue *catalogue,
+                       const struct gradcmp_stored *stored) {
+    return stored->layout == GRADCMP_LAYOUT_BUCKET ||
+           stored->layout == GRADCMP_LAYOUT_LOCAL_BUFFER ||
+           (stored->state != NULL && is_stage3(catalogue));
 }
 
 /* --- files --- */

@@ -46,8 +46,9 @@ const struct gradcmp_catalogue *gcmp_bits_side_catalogue(const struct gcmp_bits_
  */
 const struct gradcmp_stored *gcmp_bits_stored_at(const struct gcmp_bits_side *side, uint32_t file,
                                                  uint64_t begin, uint64_t end);
-/* True for a flat buffer of an optimizer. */
-bool gcmp_bits_is_flat(const struct gradcmp_stored *stored);
+/* True for a flat buffer of an optimizer, of which writers leave some as memory held it. */
+bool gcmp_bits_is_flat(const struct gradcmp_catalogue *catalogue,
+                       const struct gradcmp_stored *stored);
 
 /* Read the elements of a tensor into `arena`: the item becomes an array in memory. */
 GRADCMP_MUST_USE enum gradcmp_status

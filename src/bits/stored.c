@@ -93,7 +93,7 @@ static enum gradcmp_status add_tensor(struct lister *lister, const struct gradcm
                                   .ndim = stored->ndim,
                                   .dtype = stored->dtype,
                                   .model_layout = stored->layout == GRADCMP_LAYOUT_MODEL,
-                                  .is_flat = gcmp_bits_is_flat(stored)};
+                                  .is_flat = gcmp_bits_is_flat(lister->listing->catalogue, stored)};
     if (parameter == NULL || item.path == NULL) {
         GCMP_FAIL_MEMORY(lister->error);
     }

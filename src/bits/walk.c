@@ -261,7 +261,8 @@ static enum gradcmp_status add_stored(struct walk *walk, const struct gcmp_node 
             gcmp_bits_stored_at(walk->side, source->file, source->offset_bytes,
                                 source->offset_bytes + source->length_bytes);
         item.state = known == NULL ? NULL : known->state;
-        item.is_flat = known != NULL && gcmp_bits_is_flat(known);
+        item.is_flat =
+            known != NULL && gcmp_bits_is_flat(gcmp_bits_side_catalogue(walk->side), known);
     }
     GCMP_TRY(maybe_fetch(walk, node, &item));
     return add_item(walk, &item);

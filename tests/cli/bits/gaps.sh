@@ -27,3 +27,10 @@ for byte in 1056 1136; do
     spoil d/iter_0000001/mp_rank_00/distrib_optim.pt $byte
     try bits --no-verify c d
 done
+# The last rank's part of each weight, of ZeRO stage 3: the masters' record begins at byte 3648.
+ln -s data/deepspeed/stage3 e
+for byte in 3875 3876 3880; do
+    copy deepspeed/stage3 f
+    spoil f/global_step1/zero_pp_rank_1_mp_rank_00_optim_states.pt $byte
+    try bits --no-verify e f
+done
