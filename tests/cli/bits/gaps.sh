@@ -27,6 +27,13 @@ for byte in 1056 1136; do
     spoil d/iter_0000001/mp_rank_00/distrib_optim.pt $byte
     try bits --no-verify c d
 done
+# A distributed checkpoint, whose buckets have records of their own for what aligns parameters.
+ln -s data/megatron/dr_dp2 dr
+for byte in 120000 127872; do
+    copy megatron/dr_dp2 dr_spoilt
+    spoil dr_spoilt/iter_0000001/__0_0.distcp $byte
+    try bits --no-verify dr dr_spoilt
+done
 # The last rank's part of each weight, of ZeRO stage 3: the masters' record begins at byte 3648.
 ln -s data/deepspeed/stage3 e
 for byte in 3875 3876 3880; do
