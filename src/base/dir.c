@@ -37,6 +37,8 @@ const char *gcmp_dir_reason(int code) {
         return "too many open files";
     case EIO:
         return "input/output error";
+    case GCMP_DIR_CHANGED:
+        return "changed while being read";
     case ESTALE:
         return "stale handle of a network file system";
     case ENXIO:
@@ -161,16 +163,24 @@ const char *gcmp_dir_name_fault(const char *name, size_t name_bytes) {
 }
 
 /* Open a name below the directory; -1 with errno. */
-static int open_name(const struct gcmp_dir *dir, const char *name) {
-    if (dir->only != NULL) {
-        if (strcmp(name, dir->only) != 0) {
-            errno = ENOENT;
-            return -1;
-        }
-        return fcntl(dir->root, F_DUPFD_CLOEXEC, 0); /* reads are positioned: sharing is harmless */
+static int open_name(struct gcmp_dir *dir, const char *name) {
+    if (dir->only != NULL && strcmp(name, dir->only) != 0) {
+        errno = ENOENT;
+        return -1;
     }
-    return dir->by_kernel ? gcmp_beneath_open_by_kernel(dir->root, name)
-                          : gcmp_beneath_open_by_hand(dir->root, name);
+    int root = gcmp_dir_hold_root(dir);
+    if (root < 0) {
+        return -1;
+    }
+    int fd;
+    do {
+        /* A single file is shared, which does no harm: reads are positioned. */
+        fd = dir->only != NULL ? fcntl(root, F_DUPFD_CLOEXEC, 0)
+             : dir->by_kernel  ? gcmp_beneath_open_by_kernel(root, name)
+                               : gcmp_beneath_open_by_hand(root, name);
+    } while (fd < 0 && gcmp_dir_find_room(errno));
+    gcmp_dir_release_root(dir);
+    return fd;
 }
 
 /* Say that `name` is not a regular file. */
@@ -182,7 +192,7 @@ static enum gradcmp_status fail_kind(const struct gcmp_dir *dir, const char *nam
                  kind_of(mode));
 }
 
-enum gradcmp_status gcmp_dir_open_regular(const struct gcmp_dir *dir, const char *name,
+enum gradcmp_status gcmp_dir_open_regular(struct gcmp_dir *dir, const char *name,
                                           struct gcmp_opened *out, struct gradcmp_error *error) {
     out->code = 0;
     out->fd = open_name(dir, name);
@@ -212,8 +222,12 @@ static unsigned choose_open_limit(void) {
 /* Open the given path, unless it is open, and learn whether it is a directory or a file. */
 static enum gradcmp_status open_root(struct gcmp_dir *dir, struct gradcmp_error *error) {
     struct stat info;
-    if (dir->root < 0) {
+    gcmp_dir_keep_room();
+    while (dir->root < 0) {
         dir->root = open(dir->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (dir->root < 0 && !gcmp_dir_find_room(errno)) {
+            break;
+        }
     }
     if (dir->root < 0 || fstat(dir->root, &info) < 0) {
         int code = errno == ENXIO ? EINVAL : errno;
@@ -223,6 +237,8 @@ static enum gradcmp_status open_root(struct gcmp_dir *dir, struct gradcmp_error 
         }
         return fail_errno(dir, NULL, code, error);
     }
+    dir->device = info.st_dev;
+    dir->inode = info.st_ino;
     if (S_ISREG(info.st_mode)) {
         const char *slash = strrchr(dir->path, '/');
         dir->only = slash == NULL ? dir->path : slash + 1;
@@ -262,6 +278,7 @@ static enum gradcmp_status make_dir(int root, const char *path, struct gcmp_dir 
         dir->path[length - 1] = '\0';
     }
     GCMP_TRY_OUT(open_root(dir, error));
+    gcmp_dir_enter_room(dir);
     *out = dir;
     dir = NULL;
 out:
@@ -283,17 +300,16 @@ void gcmp_dir_close(struct gcmp_dir *dir) {
     if (dir == NULL) {
         return;
     }
+    gcmp_dir_leave_room(dir);
     for (uint32_t i = 0; i < dir->file_count; i++) {
         gcmp_dir_close_file(&dir->files[i]);
         free(dir->files[i].path);
-    }
-    if (dir->root >= 0) {
-        close(dir->root);
     }
     pthread_mutex_destroy(&dir->lock);
     pthread_cond_destroy(&dir->changed);
     gcmp_map_free(&dir->names);
     free(dir->files);
+    free(dir->place);
     free(dir->path);
     free(dir);
 }

@@ -1,5 +1,8 @@
 /* Files of one checkpoint: opened beneath one directory only, regular files only, never blocking,
- * with a bounded pool of descriptors; bytes are read with positioned reads. */
+ * with a bounded pool of descriptors; bytes are read with positioned reads. What is idle, the
+ * directory too, is closed where the checkpoints of the process together have half of the
+ * descriptors that it may have, or a call finds none left, and opened again when it is needed,
+ * which fails where it is not what it was. */
 #ifndef GCMP_BASE_DIR_H
 #define GCMP_BASE_DIR_H
 
@@ -117,8 +120,8 @@ enum gradcmp_status gcmp_dir_fail_read(const struct gcmp_dir *dir, uint32_t file
 
 /* Open a registered file once more, for another process to read: *fd is the caller's to close. It
  * must still be the file that was registered. */
-GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_open_fd(const struct gcmp_dir *dir, uint32_t file,
-                                                      int *fd, struct gradcmp_error *error);
+GRADCMP_MUST_USE enum gradcmp_status gcmp_dir_open_fd(struct gcmp_dir *dir, uint32_t file, int *fd,
+                                                      struct gradcmp_error *error);
 
 /* Read a whole small file into memory: *bytes is malloced and has one NUL behind its end. A file
  * over `limit` bytes is GRADCMP_ERROR_LIMIT. */

@@ -17,15 +17,16 @@ enum { MAX_READ_BYTES = 1 << 30 };
 void gcmp_dir_close_file(struct gcmp_file *file) {
     if (file->fd >= 0) {
         close(file->fd);
+        gcmp_dir_count_open(-1);
     }
     if (file->direct >= 0) {
         close(file->direct);
+        gcmp_dir_count_open(-1);
     }
     file->fd = file->direct = -1;
 }
 
-/* Close the idle descriptor that was used longest ago; false when none is idle. Lock held. */
-static bool evict_one(struct gcmp_dir *dir) {
+bool gcmp_dir_evict_one(struct gcmp_dir *dir) {
     unsigned oldest = dir->open_count;
     for (unsigned i = 0; i < dir->open_count; i++) {
         const struct gcmp_file *file = &dir->files[dir->open_files[i]];
@@ -44,7 +45,7 @@ static bool evict_one(struct gcmp_dir *dir) {
 }
 
 /* Open a registered file again; it must still be the one that was registered. */
-static enum gradcmp_status reopen(const struct gcmp_dir *dir, const struct gcmp_file *file,
+static enum gradcmp_status reopen(struct gcmp_dir *dir, const struct gcmp_file *file,
                                   struct gcmp_opened *out, struct gradcmp_error *error) {
     GCMP_TRY(gcmp_dir_open_regular(dir, file->name, out, error));
     if (out->info.st_dev != file->device || out->info.st_ino != file->inode ||
@@ -56,7 +57,7 @@ static enum gradcmp_status reopen(const struct gcmp_dir *dir, const struct gcmp_
     return GRADCMP_OK;
 }
 
-enum gradcmp_status gcmp_dir_open_fd(const struct gcmp_dir *dir, uint32_t file, int *fd,
+enum gradcmp_status gcmp_dir_open_fd(struct gcmp_dir *dir, uint32_t file, int *fd,
                                      struct gradcmp_error *error) {
     struct gcmp_opened opened;
     *fd = -1;
@@ -73,6 +74,7 @@ static enum gradcmp_status open_for_pool(struct gcmp_dir *dir, struct gcmp_file 
     dir->opening_count++;
     pthread_mutex_unlock(&dir->lock);
     struct gcmp_opened opened;
+    gcmp_dir_keep_room();
     enum gradcmp_status status = reopen(dir, file, &opened, error);
     bool ran_out = opened.code == EMFILE || opened.code == ENFILE;
     pthread_mutex_lock(&dir->lock);
@@ -81,6 +83,7 @@ static enum gradcmp_status open_for_pool(struct gcmp_dir *dir, struct gcmp_file 
     pthread_cond_broadcast(&dir->changed);
     if (status == GRADCMP_OK) {
         file->fd = opened.fd;
+        gcmp_dir_count_open(1);
         dir->open_files[dir->open_count++] = (uint32_t)(file - dir->files);
     } else if (ran_out && dir->open_count > dir->pinned_count) {
         dir->open_limit = dir->open_count; /* the process has no more to give: live with these */
@@ -98,7 +101,7 @@ static enum gradcmp_status open_file(struct gcmp_dir *dir, struct gcmp_file *fil
             pthread_cond_wait(&dir->changed, &dir->lock);
             continue;
         }
-        if (dir->open_count + dir->opening_count >= dir->open_limit && !evict_one(dir)) {
+        if (dir->open_count + dir->opening_count >= dir->open_limit && !gcmp_dir_evict_one(dir)) {
             pthread_cond_wait(&dir->changed, &dir->lock);
             continue;
         }
@@ -215,21 +218,35 @@ enum gcmp_dir_direct gcmp_dir_direct(struct gcmp_dir *dir) {
     return direct;
 }
 
-/* Tell whether a file may be pinned: at least one descriptor stays for those who do not pin, who
- * give it back without waiting for anything, so that nobody waits forever. Lock held. */
+/* Tell whether a file may be pinned, and count it among all that are: at least one descriptor stays
+ * for those who do not pin, who give it back without waiting for anything, so that nobody waits
+ * forever. Lock held. */
 static bool may_pin(struct gcmp_dir *dir, const struct gcmp_file *file) {
+    if (file->opening) { /* opened twice, one of the two would be lost */
+        return false;
+    }
     if (file->pins > 0) {
         return true;
     }
-    if (dir->pinned_count + 1 >= dir->open_limit || file->opening) {
+    if (dir->pinned_count + 1 >= dir->open_limit) {
         return false;
     }
-    return file->fd >= 0 || dir->open_count + dir->opening_count < dir->open_limit ||
-           evict_one(dir);
+    if (!gcmp_dir_take_pin()) {
+        return false;
+    }
+    if (file->fd >= 0 || dir->open_count + dir->opening_count < dir->open_limit ||
+        gcmp_dir_evict_one(dir)) {
+        return true;
+    }
+    gcmp_dir_give_pin();
+    return false;
 }
 
 static void unpin(struct gcmp_dir *dir, struct gcmp_file *file) {
-    dir->pinned_count -= --file->pins == 0;
+    if (--file->pins == 0) {
+        dir->pinned_count--;
+        gcmp_dir_give_pin();
+    }
     if (--file->users == 0) {
         pthread_cond_broadcast(&dir->changed);
     }
@@ -253,6 +270,7 @@ static bool open_direct(struct gcmp_dir *dir, struct gcmp_file *file) {
         close(fd); /* another thread was faster */
     } else {
         file->direct = fd;
+        gcmp_dir_count_open(1);
     }
     return true;
 }

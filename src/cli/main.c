@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -128,8 +129,20 @@ static void give_memory_back(void) {
 #endif
 }
 
+/* The usual 1024 are for programs that select(); more are there for the asking, and then no file is
+ * closed and opened again, however many candidates there are. */
+static void allow_many_files(void) {
+    enum { ENOUGH = 1 << 16 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < ENOUGH) {
+        limit.rlim_cur = limit.rlim_max < ENOUGH ? limit.rlim_max : ENOUGH;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 int main(int argc, char **argv) {
     give_memory_back();
+    allow_many_files();
     if (!occupy_standard_descriptors()) {
         return CLI_EXIT_TROUBLE;
     }
