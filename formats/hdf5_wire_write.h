@@ -9,8 +9,10 @@
  *              length in bytes is the last size, filled up with NUL. l may be NO_LAYER
  *   END        nothing
  *
- * The answer comes on descriptor 0, once: u8 status (enum gradcmp_status) and, up to the end of the
- * stream, what went wrong. */
+ * The answer comes on descriptor 0, once: u8 status (enum gradcmp_status, or SYSTEM where the
+ * system refused a write) and, up to the end of the stream, what went wrong: with SYSTEM, its
+ * reason alone.
+ */
 #ifndef GCMP_FORMATS_HDF5_WIRE_WRITE_H
 #define GCMP_FORMATS_HDF5_WIRE_WRITE_H
 
@@ -28,7 +30,8 @@ enum {
     GCMP_H5W_MAX_LENGTH = 1 << 16, /* of a text in a dataset */
     GCMP_H5W_MAX_TEXT = 1 << 20,
     GCMP_H5W_MAX_TEXTS = 16,
-    GCMP_H5W_ZSTD = 32015
+    GCMP_H5W_ZSTD = 32015,
+    GCMP_H5W_SYSTEM = 1 /* no gradcmp_status */
 };
 
 #endif

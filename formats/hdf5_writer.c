@@ -197,6 +197,9 @@ static enum gradcmp_status conclude(const char *answer, size_t count, int ended,
                   WIFSIGNALED(ended) ? "by signal" : "with status",
                   WIFSIGNALED(ended) ? WTERMSIG(ended) : WEXITSTATUS(ended));
     }
+    if (answer[0] == GCMP_H5W_SYSTEM) {
+        GCMP_FAIL(error, GRADCMP_ERROR_IO, "%s", answer + 1);
+    }
     if (answer[0] != GRADCMP_OK) {
         enum gradcmp_status code = (enum gradcmp_status)answer[0];
         bool is_known = code == GRADCMP_ERROR_UNSUPPORTED || code == GRADCMP_ERROR_LIMIT ||

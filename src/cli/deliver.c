@@ -206,6 +206,9 @@ static int deliver_document(const struct job *job, const char *path, int status)
     enum gradcmp_status written =
         is_hdf5(job->kind) ? job->document->hdf5(job->document->content, file.descriptor, &error)
                            : write_document(job, cli_file_write, &file, &error);
+    if (written == GRADCMP_ERROR_IO && error.path[0] == '\0') { /* of what is written */
+        snprintf(error.path, sizeof error.path, "%s", path);
+    }
     cli_conclude(written, file.failed, &error);
     return cli_file_close(&file, written == GRADCMP_OK) ? status : CLI_EXIT_TROUBLE;
 }

@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], GCMP_H5W_ARGUMENT) == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         close_others();
-        return writer_main();
+        _exit(writer_main()); /* as below */
     }
     unsigned long cpu_seconds = argc == 2 ? strtoul(argv[1], &end, 10) : 0;
     if (cpu_seconds < 1 || cpu_seconds > MAX_CPU_SECONDS || *end != '\0') {

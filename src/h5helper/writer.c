@@ -6,6 +6,7 @@
 #include "h5helper/writer.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ struct incoming {
 
 /* --- the answer --- */
 
-static void answer(enum gradcmp_status status, const char *message) {
+static void answer(unsigned status, const char *message) {
     unsigned char code = (unsigned char)status;
     size_t left = strlen(message);
     if (write(STDIN_FILENO, &code, 1) != 1) {
@@ -56,16 +57,18 @@ static void answer(enum gradcmp_status status, const char *message) {
     }
 }
 
-static bool fail(enum gradcmp_status status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static bool fail(enum gradcmp_status status, const char *format, ...) {
+/* Tell what went wrong, and end: libhdf5 closes nothing any more, which after a write that failed
+ * writes again, and then crashes. That it seems to return lets it stand behind "||". */
+static bool fail(unsigned status, const char *format, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
+static bool fail(unsigned status, const char *format, ...) {
     char message[MAX_MESSAGE_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     answer(status, message);
-    return false;
+    _exit(EXIT_FAILURE);
 }
 
 static herr_t keep_first(unsigned depth, const H5E_error2_t *error, void *user) {
@@ -77,10 +80,21 @@ static herr_t keep_first(unsigned depth, const H5E_error2_t *error, void *user) 
     return 0;
 }
 
-/* Fail with what libhdf5 says. */
+/* The system's reason in the text of libhdf5's driver, or 0. */
+static int system_reason(const char *text) {
+    static const char mark[] = "errno = ";
+    const char *at = text == NULL ? NULL : strstr(text, mark);
+    return at == NULL ? 0 : (int)strtol(at + sizeof mark - 1, NULL, 10);
+}
+
+/* Fail with what the system says, or else libhdf5. */
 static bool fail_hdf5(const char *what) {
     const char *text = NULL;
     (void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, &text);
+    int reason = system_reason(text);
+    if (reason != 0) {
+        return fail(GCMP_H5W_SYSTEM, "%s", strerror(reason));
+    }
     return fail(GRADCMP_ERROR_IO, "%.200s: %.160s", what, text == NULL ? "failed" : text);
 }
 
@@ -478,16 +492,17 @@ static bool pass_records(const struct writer *writer) {
 }
 
 int writer_main(void) {
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file that may grow no more is told of as any other */
     struct writer writer = {.file = -1, .links = -1};
     bool good = make_file(&writer) &&
                 (sandbox_enter_writer() || fail(GRADCMP_ERROR_IO, "cannot give up its rights")) &&
                 pass_records(&writer);
-    if (writer.file >= 0 && H5Fclose(writer.file) < 0 && good) {
+    if (good && H5Fclose(writer.file) < 0) {
         good = fail_hdf5("the end of the file");
     }
     if (good) {
         answer(GRADCMP_OK, "");
     }
     free(writer.chunk);
-    return good ? 0 : 1;
+    return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -30,9 +30,8 @@ printf '#!/bin/sh\nexit 3\n' >helper
 chmod +x helper
 GRADCMP_H5HELPER=$PWD/helper gradcmp extract data/megatron/s_base -o no.h5 || echo "(exit $?)"
 (
-    trap '' XFSZ
     ulimit -f 16
     gradcmp extract data/megatron/s_base -o no.h5
 ) >out 2>&1 || echo "(exit $?)"
-grep -c . out
+cat out
 ls -A | grep -E '^no|tmp' || echo nothing was left

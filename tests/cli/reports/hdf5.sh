@@ -22,9 +22,8 @@ cp "$TESTS_CLI/../../examples/sweep.yaml" .
 try sweep -q --hdf5 sweep.h5 --plan sweep.yaml data/megatron
 GRADCMP_H5HELPER=/nowhere gradcmp -q --hdf5 no.h5 s_base tp2dp2 2>&1 || echo "(exit $?)"
 (
-    trap '' XFSZ
     ulimit -f 16
     gradcmp -q --hdf5 no.h5 s_base bug_double_layer1
 ) >out 2>&1 || echo "(exit $?)"
-grep -c . out
+cat out
 ls -A | grep -E '^no|tmp' || echo nothing was left
