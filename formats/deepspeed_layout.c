@@ -205,10 +205,27 @@ static enum gradcmp_status check_slices(const struct layout *layout, const struc
     return GRADCMP_OK;
 }
 
+/* The states of a team's first rank are those that are laid out: fail where another has one that
+ * it lacks. */
+static enum gradcmp_status check_first(const struct layout *layout, const struct team *team,
+                                       uint32_t group) {
+    for (size_t k = 1; k < team->count; k++) {
+        for (size_t i = 0; i < team->ranks[k]->flat_count; i++) {
+            const struct gcmp_ds_flat *flat = &team->ranks[k]->flats[i];
+            if (flat->group == group && find_flat(team->ranks[0], flat->word, group) == NULL) {
+                RANK_FAIL(layout, team->ranks[0], GRADCMP_ERROR_CORRUPT,
+                          "no %s of group %u, which other ranks have", flat->word, group);
+            }
+        }
+    }
+    return GRADCMP_OK;
+}
+
 /* Add all states of a group; `named` is the group under its final names. */
 static enum gradcmp_status add_states(const struct layout *layout, const struct team *team,
                                       const struct group *named) {
     const struct gcmp_ds_rank *rank = team->ranks[0];
+    GCMP_TRY(check_first(layout, team, named->number));
     for (size_t i = 0; i < rank->flat_count; i++) {
         if (i == 0 || strcmp(rank->flats[i].word, rank->flats[i - 1].word) != 0) {
             GCMP_TRY(add_state(layout, team, named, rank->flats[i].word));
@@ -415,8 +432,26 @@ static enum gradcmp_status add_stage3_state(const struct layout *layout, const c
     return GRADCMP_OK;
 }
 
+/* The same for stage 3, whose states are whole or not there. */
+static enum gradcmp_status check_first_of_stage3(const struct layout *layout) {
+    const struct gcmp_ds_rank *ranks = layout->ranks->items;
+    size_t at;
+    for (size_t k = 1; k < layout->ranks->count; k++) {
+        for (size_t i = 0; i < ranks[k].flat_count; i++) {
+            const char *word = ranks[k].flats[i].word;
+            if ((i == 0 || strcmp(word, ranks[k].flats[i - 1].word) != 0) &&
+                gcmp_ds_find_word(&ranks[0], word, &at) == 0) {
+                RANK_FAIL(layout, &ranks[0], GRADCMP_ERROR_CORRUPT, "no %s, which other ranks have",
+                          word);
+            }
+        }
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status lay_out_stage3(const struct layout *layout) {
     const struct gcmp_ds_rank *rank = layout->ranks->items;
+    GCMP_TRY(check_first_of_stage3(layout));
     struct run *runs = calloc(layout->ranks->count, sizeof *runs);
     enum gradcmp_status status = GRADCMP_OK;
     if (runs == NULL) {

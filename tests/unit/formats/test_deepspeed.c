@@ -120,9 +120,10 @@ static void test_deepspeed__a_universal_folder_must_be_whole(void **state) {
     PT_DICT(PT_TEXT("optimizer_state_dict") PT_DICT(PT_TEXT("base_optimizer_state") PT_DICT(       \
         STATE(count)) PT_TEXT("partition_count") PT_LIST(PT_INT("2")) slices))
 #define SLICES(slices) PT_TEXT("param_slice_mappings") PT_LIST(PT_DICT(slices))
-#define PART3(count)                                                                               \
+#define PART3_WITH(count, masters)                                                                 \
     PT_DICT(PT_TEXT("optimizer_state_dict") PT_DICT(PT_TEXT("optimizer_state_dict") PT_DICT(       \
-        STATE(count)) PT_TEXT("partition_count") PT_INT("2")))
+        STATE(count)) PT_TEXT("partition_count") PT_INT("2") masters))
+#define PART3(count) PART3_WITH(count, "")
 
 static void write_checkpoint(const char *temp, const char *model, const char *first,
                              const char *second) {
@@ -175,6 +176,31 @@ static void test_deepspeed__stage3_cuts_every_parameter(void **state) {
     check_refused(*state, GRADCMP_ERROR_CORRUPT, "zero_pp_rank_1_mp_rank_00_optim_states.pt",
                   "deepspeed: exp_avg: expected 5 elements, the rank's parts of all parameters, "
                   "found 6");
+}
+
+/* Whichever rank lacks it: the first one is the one that tells what states there are. */
+static void test_deepspeed__a_state_of_some_ranks_only_is_refused(void **state) {
+    static const char masters[] =
+        PART("6", PT_TEXT("single_partition_of_fp32_groups") PT_LIST(PT_VECTOR("6")));
+    static const char masters3[] =
+        PART3_WITH("5", PT_TEXT("fp32_flat_groups") PT_LIST(PT_VECTOR("5")));
+    write_checkpoint(*state, MODEL(A_AND_B), masters, masters);
+    struct opened *opened = open_good(&gcmp_format_deepspeed, *state);
+    assert_non_null(find_stored(opened, "a", "fp32_param"));
+    close_format(opened);
+    write_checkpoint(*state, MODEL(A_AND_B), PART("6", ""), masters);
+    check_refused(*state, GRADCMP_ERROR_CORRUPT, "zero_pp_rank_0_mp_rank_00_optim_states.pt",
+                  "deepspeed: no fp32_param of group 0, which other ranks have");
+    write_checkpoint(*state, MODEL(A_AND_B), masters, PART("6", ""));
+    check_refused(*state, GRADCMP_ERROR_CORRUPT, "zero_pp_rank_1_mp_rank_00_optim_states.pt",
+                  "deepspeed: no fp32_param of group 0, which other ranks have");
+    write_checkpoint(*state, MODEL(A_AND_B), PART3("5"), masters3);
+    check_refused(*state, GRADCMP_ERROR_CORRUPT, "zero_pp_rank_0_mp_rank_00_optim_states.pt",
+                  "deepspeed: no fp32_param, which other ranks have");
+    write_checkpoint(*state, MODEL(A_AND_B), masters3, PART3("5"));
+    check_refused(*state, GRADCMP_ERROR_CORRUPT, "zero_pp_rank_1_mp_rank_00_optim_states.pt",
+                  "deepspeed: fp32_param: expected 5 elements, the rank's parts of all "
+                  "parameters, found 0");
 }
 
 /* Three ranks share one element: two of them have none, and their pieces end where it does. */
@@ -276,6 +302,7 @@ int main(void) {
         TEMP_TEST(test_deepspeed__a_universal_folder_must_be_whole),
         TEMP_TEST(test_deepspeed__parts_are_cut_where_ranks_meet),
         TEMP_TEST(test_deepspeed__stage3_cuts_every_parameter),
+        TEMP_TEST(test_deepspeed__a_state_of_some_ranks_only_is_refused),
         TEMP_TEST(test_deepspeed__stage3_has_ranks_without_elements),
         TEMP_TEST(test_deepspeed__lengths_must_add_up),
         TEMP_TEST(test_deepspeed__ranks_maps_must_agree),
