@@ -49,7 +49,8 @@ struct gcmp_node {
     enum gcmp_node_kind kind;
     uint32_t at; /* for messages: opcode that made the node, from the first byte of the cursor's
                     bytes (so base_bytes + at is the byte of the file); saturating. What is
-                    shared (None, True, and integers and tuples that repeat): the first such. */
+                    shared (None, True, and integers and tuples that repeat): the first such. Of
+                    nodes that hold others, an opcode makes one of a kind. */
     union {
         int64_t integer; /* INT, BOOL */
         double number;   /* FLOAT */

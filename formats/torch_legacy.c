@@ -183,7 +183,7 @@ enum gradcmp_status gcmp_legacy_open(struct gcmp_dir *dir, uint32_t file, struct
                                      struct gcmp_torch_file *out, struct gradcmp_error *error) {
     struct stream stream = {.dir = dir, .file = file, .arena = arena, .error = error};
     struct gcmp_arena scratch = GCMP_ARENA_INIT;
-    struct gcmp_legacy_storages storages = {.scratch = &scratch, .by_key = GCMP_MAP_INIT};
+    struct gcmp_legacy_storages storages = {.by_key = GCMP_MAP_INIT};
     *out = (struct gcmp_torch_file){.dir = dir, .file = file};
     out->zip.dir = dir;
     out->zip.file = file;

@@ -16,9 +16,11 @@ struct walk {
     struct gcmp_legacy_storages *storages;
     struct gcmp_node **stack;
     size_t count, capacity;
-    struct gcmp_map seen; /* addresses of nodes that hold others */
+    unsigned char *seen; /* for each byte of the pickle, a bit for each kind that holds others */
     struct gradcmp_error *error;
 };
+
+_Static_assert(GCMP_NODE_PERSID - GCMP_NODE_TUPLE < 8, "a bit of a byte for each kind");
 
 #define NODE_FAIL(torch_, error_, code_, node_, ...)                                               \
     GCMP_FAIL_AT((error_), (code_), gcmp_dir_file_path((torch_)->dir, (torch_)->file),             \
@@ -29,19 +31,15 @@ static enum gradcmp_status push(struct walk *walk, struct gcmp_node *node) {
     if (node == NULL || node->kind < GCMP_NODE_TUPLE || node->kind == GCMP_NODE_GLOBAL) {
         return GRADCMP_OK;
     }
-    struct gcmp_node **address = gcmp_arena_alloc(walk->storages->scratch, 1, sizeof *address);
-    if (address == NULL ||
-        !gcmp_grow(&walk->stack, walk->count, &walk->capacity, sizeof *walk->stack)) {
+    unsigned char bit = (unsigned char)(1U << (node->kind - GCMP_NODE_TUPLE));
+    if ((walk->seen[node->at] & bit) != 0) {
+        return GRADCMP_OK;
+    }
+    if (!gcmp_grow(&walk->stack, walk->count, &walk->capacity, sizeof *walk->stack)) {
         GCMP_FAIL_MEMORY(walk->error);
     }
-    *address = node;
-    enum gcmp_map_result result = gcmp_map_add(&walk->seen, address, sizeof *address, 0, NULL);
-    if (result == GCMP_MAP_NO_MEMORY) {
-        GCMP_FAIL_MEMORY(walk->error);
-    }
-    if (result == GCMP_MAP_ADDED) {
-        walk->stack[walk->count++] = node;
-    }
+    walk->seen[node->at] |= bit;
+    walk->stack[walk->count++] = node;
     return GRADCMP_OK;
 }
 
@@ -173,11 +171,14 @@ static enum gradcmp_status walk_all(struct walk *walk) {
 enum gradcmp_status gcmp_legacy_collect(const struct gcmp_torch_file *torch,
                                         struct gcmp_legacy_storages *storages,
                                         struct gradcmp_error *error) {
-    struct walk walk = {
-        .torch = torch, .storages = storages, .seen = GCMP_MAP_INIT, .error = error};
+    struct walk walk = {.torch = torch, .storages = storages, .error = error};
+    walk.seen = calloc((size_t)torch->pickle->length_bytes + 1, 1);
+    if (walk.seen == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
     enum gradcmp_status status = walk_all(&walk);
     free(walk.stack);
-    gcmp_map_free(&walk.seen);
+    free(walk.seen);
     return status;
 }
 

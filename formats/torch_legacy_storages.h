@@ -28,7 +28,6 @@ struct gcmp_legacy_storages {
     struct gcmp_legacy_view *views;
     size_t view_count, view_capacity;
     struct gcmp_map by_key;
-    struct gcmp_arena *scratch; /* of the caller */
 };
 
 /* Find the storages of all persistent ids in the object. Errors: CORRUPT for an id of another form,
