@@ -29,12 +29,38 @@ enum { MAX_JSON_BYTES = 1 << 20, MAX_RANKS = 1 << 20 };
 static const char METADATA[] = ".metadata";
 static const char JSON[] = "metadata.json";
 
+/* The rank of "__<rank>.metadata"; -1 for other names. */
+static long rank_of(const char *name) {
+    char *end;
+    if (strncmp(name, "__", 2) != 0 || strspn(name + 2, "0123456789") == 0 || strlen(name) > 24) {
+        return -1;
+    }
+    long rank = strtol(name + 2, &end, 10);
+    return strcmp(end, METADATA) == 0 ? rank : -1;
+}
+
+/* Tell whether there is the metadata of any rank; where the first is not, the save is incomplete.
+ */
+static bool has_rank_file(struct gcmp_dir *dir) {
+    char **names = NULL;
+    size_t count = 0;
+    bool found = false;
+    if (gcmp_dir_list(dir, "", MAX_RANKS, &names, &count, NULL) != GRADCMP_OK) {
+        return false;
+    }
+    for (size_t i = 0; i < count && !found; i++) {
+        found = rank_of(names[i]) >= 0;
+    }
+    gcmp_dir_free_names(names, count);
+    return found;
+}
+
 static int probe(struct gcmp_dir *dir) {
     if (gcmp_dir_is_file(dir, NULL)) {
         return 0;
     }
     if (gcmp_dir_kind(dir, METADATA) != GCMP_DIR_ABSENT ||
-        gcmp_dir_kind(dir, "__0.metadata") != GCMP_DIR_ABSENT) {
+        gcmp_dir_kind(dir, "__0.metadata") != GCMP_DIR_ABSENT || has_rank_file(dir)) {
         return 2;
     }
     return gcmp_dir_has_file(dir, JSON) ? 1 : 0;
@@ -67,16 +93,6 @@ static enum gradcmp_status read_json(struct gradcmp_catalogue *catalogue, bool *
                      "sharded_backend \"%s\" is not read, only torch_dist", backend);
     }
     return GRADCMP_OK;
-}
-
-/* The rank of "__<rank>.metadata"; -1 for other names. */
-static long rank_of(const char *name) {
-    char *end;
-    if (strncmp(name, "__", 2) != 0 || strspn(name + 2, "0123456789") == 0 || strlen(name) > 24) {
-        return -1;
-    }
-    long rank = strtol(name + 2, &end, 10);
-    return strcmp(end, METADATA) == 0 ? rank : -1;
 }
 
 static int compare_ranks(const void *a, const void *b) {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +142,20 @@ static bool matches(const char *name, const char *const *patterns, size_t count)
     return false;
 }
 
+/* Tell whether an entry is a folder by itself, not through a link: no tracker, whatever its name.
+ */
+static bool is_real_folder(const struct search *search, const char *folder, const char *entry) {
+    struct stat status;
+    char *child = join(folder, entry), *path = NULL;
+    if (child != NULL) {
+        path = join(gcmp_dir_path(search->dir), child);
+    }
+    bool is_real = path != NULL && lstat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    free(path);
+    free(child);
+    return is_real;
+}
+
 static enum gradcmp_status look_into(const struct search *search, const char *name,
                                      struct folder *folder, struct gradcmp_error *error) {
     *folder = (struct folder){0};
@@ -161,6 +176,8 @@ static enum gradcmp_status look_into(const struct search *search, const char *na
         folder->deepspeed_tracker =
             folder->deepspeed_tracker || strcmp(entry, DEEPSPEED_TRACKER) == 0;
     }
+    folder->deepspeed_tracker =
+        folder->deepspeed_tracker && !is_real_folder(search, name, DEEPSPEED_TRACKER);
     return GRADCMP_OK;
 }
 
@@ -252,15 +269,64 @@ static char *folder_of_tracker(char *bytes, size_t count, bool megatron) {
     return is_token(bytes, count) ? folder_of_token(bytes, megatron) : NULL;
 }
 
-/* Read the tracker `tracker` in `folder` and add the folder it names to the hits. */
+/* Read the target of the link at `path`, without slashes at its end; "" where it is none. */
+static void read_target(const struct search *search, const char *path, char *target,
+                        size_t capacity) {
+    char *link = join(gcmp_dir_path(search->dir), path);
+    ssize_t length = link == NULL ? -1 : readlink(link, target, capacity - 1);
+    free(link);
+    while (length > 0 && target[length - 1] == '/') {
+        length--;
+    }
+    target[length < 0 ? 0 : length] = '\0';
+}
+
+/* Add the folder that the tracker at `path`, a link, leads to: where that is beside it under its
+ * own name, else under the link's. */
+static enum gradcmp_status add_target(struct search *search, const char *folder, const char *path,
+                                      char *target, struct gradcmp_error *error) {
+    char *beside = is_token(target, strlen(target)) ? join(folder, target) : NULL;
+    if (beside != NULL && gcmp_dir_has_dir(search->dir, beside)) {
+        return add_folder(&search->hits, beside, error);
+    }
+    free(beside);
+    return add_folder(&search->hits, strdup(path), error);
+}
+
+/* Add what a tracker leads to that is a link and no file; *is_link is false for a file. */
+static enum gradcmp_status follow_link(struct search *search, const char *folder, const char *path,
+                                       bool *is_link, struct gradcmp_error *error) {
+    char target[PATH_MAX];
+    enum gcmp_dir_kind kind = gcmp_dir_kind(search->dir, path);
+    bool leads_out = kind == GCMP_DIR_OTHER && errno == EXDEV;
+    read_target(search, path, target, sizeof target);
+    *is_link = kind == GCMP_DIR_FOLDER;
+    if (leads_out) {
+        return fail_at(search, path, GRADCMP_ERROR_CORRUPT,
+                       "an absolute link, or one that leads elsewhere: give its folder itself",
+                       error);
+    }
+    if (kind == GCMP_DIR_ABSENT && target[0] != '\0') {
+        return fail_tracker(search, folder, path, target, error);
+    }
+    return *is_link ? add_target(search, folder, path, target, error) : GRADCMP_OK;
+}
+
+/* Read the tracker `tracker` in `folder` and add the folder it names to the hits; people also make
+ * it a link to the folder. */
 static enum gradcmp_status follow_tracker(struct search *search, const char *folder,
                                           const char *tracker, struct gradcmp_error *error) {
     unsigned char *bytes = NULL;
     size_t count = 0;
     char *path = join(folder, tracker), *name = NULL;
     enum gradcmp_status status;
+    bool is_link = false;
     if (path == NULL) {
         GCMP_FAIL_MEMORY(error);
+    }
+    status = follow_link(search, folder, path, &is_link, error);
+    if (status != GRADCMP_OK || is_link) {
+        goto out;
     }
     status = gcmp_dir_slurp(search->dir, path, MAX_TRACKER_BYTES, &bytes, &count, error);
     if (status == GRADCMP_ERROR_LIMIT) {
@@ -499,6 +565,23 @@ static enum gradcmp_status check_finished(const struct search *search, const cha
                       : GRADCMP_OK;
 }
 
+/* Say that there is no checkpoint, and of links that were not followed where they may lead to one.
+ */
+static enum gradcmp_status fail_without_hit(const struct search *search,
+                                            struct gradcmp_error *error) {
+    if (search->links.count > 0) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, search->links.names[0], GRADCMP_NO_OFFSET,
+                     "an absolute link, or one that leads elsewhere, is not followed, and no "
+                     "checkpoint lies beside it: give its folder itself");
+    }
+    return fail_at(search, "", GRADCMP_ERROR_UNSUPPORTED,
+                   "not a checkpoint: no .metadata, metadata.json, mp_rank_*, *.safetensors or "
+                   "zarr here or up to three folders down, no file of torch.save (*.pt, *.pth, "
+                   "*.bin, *.ckpt) in the folder itself, and no tracker "
+                   "(latest_checkpointed_iteration.txt, latest)",
+                   error);
+}
+
 static enum gradcmp_status locate_in(struct search *search, char **found,
                                      struct gradcmp_error *error) {
     const char *chosen = "";
@@ -507,12 +590,7 @@ static enum gradcmp_status locate_in(struct search *search, char **found,
         GCMP_TRY(choose(search, &chosen, error));
         GCMP_TRY(check_finished(search, chosen, error));
     } else if (!search->weak) {
-        return fail_at(search, "", GRADCMP_ERROR_UNSUPPORTED,
-                       "not a checkpoint: no .metadata, metadata.json, mp_rank_*, *.safetensors or "
-                       "zarr here or up to three folders down, no file of torch.save (*.pt, *.pth, "
-                       "*.bin, *.ckpt) in the folder itself, and no tracker "
-                       "(latest_checkpointed_iteration.txt, latest)",
-                       error);
+        return fail_without_hit(search, error);
     }
     *found = join(gcmp_dir_path(search->dir), chosen);
     if (*found == NULL) {

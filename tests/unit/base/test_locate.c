@@ -213,6 +213,55 @@ static void test_locate__tracker_to_a_link_that_leads_out_is_refused(void **stat
     expect_found(state, "save/iter_0000001", -1, "save/iter_0000001");
 }
 
+/* "ln -s iter_0000001 latest" is what people make by hand. */
+static void test_locate__tracker_that_is_a_link_to_a_folder_is_followed(void **state) {
+    make_checkpoint(*state, "iter_0000001");
+    make_checkpoint(*state, "iter_0000002");
+    temp_folder(*state, "below");
+    make_checkpoint(*state, "below/iter_0000003");
+    static const char *const targets[][2] = {{"iter_0000001", "iter_0000001"},
+                                             {"iter_0000002/", "iter_0000002"},
+                                             {"below/iter_0000003", "latest"}};
+    char *path = temp_path(*state, "latest");
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        temp_link(*state, "latest", targets[i][0]);
+        expect_found(state, "", -1, targets[i][1]);
+        expect_found(state, "", 2, "iter_0000002");
+        unlink(path);
+    }
+    temp_link(*state, "latest", "iter_0000007");
+    expect_failure(state, "", -1, GRADCMP_ERROR_CORRUPT,
+                   "names \"iter_0000007\", which is not a folder here; choose with --iteration");
+    unlink(path);
+    char *absolute = temp_path(*state, "iter_0000001");
+    temp_link(*state, "latest", absolute);
+    expect_failure(state, "", -1, GRADCMP_ERROR_CORRUPT,
+                   "an absolute link, or one that leads elsewhere: give its folder itself");
+    unlink(path);
+    free(absolute);
+    free(path);
+}
+
+/* A folder of that name is no tracker, but may be a checkpoint. */
+static void test_locate__folder_named_latest_is_one_of_several(void **state) {
+    make_checkpoint(*state, "latest");
+    expect_found(state, "", -1, "latest");
+    make_checkpoint(*state, "iter_0000001");
+    expect_failure(state, "", -1, GRADCMP_ERROR_USAGE, "several checkpoints");
+    expect_found(state, "", 1, "iter_0000001");
+}
+
+static void test_locate__link_that_leads_out_is_told_where_nothing_else_is(void **state) {
+    make_checkpoint(*state, "elsewhere");
+    temp_folder(*state, "save");
+    temp_link(*state, "save/iter_0000001", "../elsewhere");
+    expect_failure(state, "save", -1, GRADCMP_ERROR_UNSUPPORTED,
+                   "an absolute link, or one that leads elsewhere, is not followed, and no "
+                   "checkpoint lies beside it: give its folder itself");
+    make_checkpoint(*state, "save/iter_0000002");
+    expect_found(state, "save", -1, "save/iter_0000002");
+}
+
 static void test_locate__iterations_without_tracker(void **state) {
     make_checkpoint(*state, "iter_0000001");
     temp_folder(*state, "tensorboard");
@@ -320,6 +369,9 @@ int main(void) {
         TEMP_TEST(test_locate__weights_beside_deepspeed_tracker_are_less),
         TEMP_TEST(test_locate__bad_trackers_are_corrupt),
         TEMP_TEST(test_locate__tracker_to_a_link_that_leads_out_is_refused),
+        TEMP_TEST(test_locate__tracker_that_is_a_link_to_a_folder_is_followed),
+        TEMP_TEST(test_locate__folder_named_latest_is_one_of_several),
+        TEMP_TEST(test_locate__link_that_leads_out_is_told_where_nothing_else_is),
         TEMP_TEST(test_locate__iterations_without_tracker),
         TEMP_TEST(test_locate__many_iterations_are_not_all_listed),
         TEMP_TEST(test_locate__up_to_three_folders_down),

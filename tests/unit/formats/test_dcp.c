@@ -138,6 +138,7 @@ static void test_open__metadata_of_each_rank_is_united(void **state) {
     char *path = temp_path(*state, "__0.metadata");
     assert_int_equal(unlink(path), 0);
     free(path);
+    assert_int_equal(probe(*state), 2); /* __1.metadata is still there */
     dcp = dcp_open(*state);
     assert_int_equal(dcp->status, GRADCMP_ERROR_CORRUPT);
     assert_string_equal(dcp->error.message, "save unfinished: __0.metadata is missing");
