@@ -173,7 +173,7 @@ static enum gradcmp_status look_at(const struct gradcmp_catalogue *catalogue, si
     option->unread += status != GRADCMP_OK; /* noted: no gradient is read from it */
     if (found) {
         option->readings[option->read++] = (struct reading){stored, {values[0], values[1]}};
-        gcmp_see(&option->values, values[0], values[1]);
+        gcmp_see_stated(&option->values, values[0], values[1]);
     }
     return GRADCMP_OK;
 }
@@ -209,10 +209,10 @@ static enum gradcmp_status record(struct gradcmp_catalogue *catalogue, const str
         return gcmp_catalogue_note(catalogue, error,
                                    "the optimizer's parameters differ in their %s", option->word);
     }
-    for (size_t i = 0; i < 2 && option->values.count == 1 && option->settings[i] != NULL; i++) {
-        struct gradcmp_setting setting = {.name = option->settings[i],
-                                          .kind = GRADCMP_SETTING_FLOAT,
-                                          .number = option->values.values[0][i]};
+    const double *first = gcmp_seen_first(&option->values);
+    for (size_t i = 0; i < 2 && first != NULL && !is_mixed && option->settings[i] != NULL; i++) {
+        struct gradcmp_setting setting = {
+            .name = option->settings[i], .kind = GRADCMP_SETTING_FLOAT, .number = first[i]};
         GCMP_TRY(gcmp_catalogue_set(catalogue, &setting, error));
     }
     return GRADCMP_OK;

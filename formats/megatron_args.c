@@ -118,7 +118,7 @@ static void look_at_group(const struct gcmp_node *group, struct options *options
     double first, second, step;
     if (gcmp_node_count(pair) == 2 && gcmp_node_number(gcmp_node_item(pair, 0), &first) &&
         gcmp_node_number(gcmp_node_item(pair, 1), &second)) {
-        gcmp_see(&options->betas, first, second);
+        gcmp_see_stated(&options->betas, first, second);
     }
     const struct gcmp_node *params = gcmp_node_get(group, "params");
     if ((params == NULL || gcmp_node_count(params) > 0) &&
@@ -182,9 +182,10 @@ static enum gradcmp_status read_optimizer(struct gradcmp_catalogue *catalogue,
                                           struct gradcmp_error *error) {
     struct options options = {.betas = {.count = 0}};
     GCMP_TRY(read_optimizers(catalogue, gcmp_node_get(root, "optimizer"), &options, error));
-    if (options.betas.count > 0) {
-        GCMP_TRY(set_beta(catalogue, args, "adam_beta1", options.betas.values[0][0], error));
-        GCMP_TRY(set_beta(catalogue, args, "adam_beta2", options.betas.values[0][1], error));
+    const double *betas = gcmp_seen_first(&options.betas);
+    if (betas != NULL) {
+        GCMP_TRY(set_beta(catalogue, args, "adam_beta1", betas[0], error));
+        GCMP_TRY(set_beta(catalogue, args, "adam_beta2", betas[1], error));
     }
     GCMP_TRY(gcmp_set_mixed_betas(catalogue, &options.betas, error));
     return gcmp_set_mixed_steps(catalogue, &options.steps, error);

@@ -27,6 +27,19 @@ void gcmp_see(struct gcmp_seen *seen, double first, double second) {
     seen->count++;
 }
 
+void gcmp_see_stated(struct gcmp_seen *seen, double first, double second) {
+    if ((isnan(first) || isnan(second)) && !seen->has_nan) {
+        seen->has_nan = true;
+        seen->nan[0] = first;
+        seen->nan[1] = second;
+    }
+    gcmp_see(seen, first, second);
+}
+
+const double *gcmp_seen_first(const struct gcmp_seen *seen) {
+    return seen->has_nan ? seen->nan : seen->count > 0 ? seen->values[0] : NULL;
+}
+
 static int compare_values(const void *left, const void *right) {
     const double *a = left, *b = right;
     size_t at = a[0] < b[0] || a[0] > b[0] ? 0 : 1;

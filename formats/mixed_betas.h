@@ -12,10 +12,17 @@ struct gcmp_seen {
     double values[GCMP_SEEN_MOST][2]; /* of one number, the second is 0 */
     size_t count;
     bool is_cut; /* there are more */
+    bool has_nan;
+    double nan[2]; /* the first that was stated and has a NaN */
 };
 
 /* Take note of one value; NaN is none. */
 void gcmp_see(struct gcmp_seen *seen, double first, double second);
+/* The same for one that is stated: NaN is kept, since it is wrong and not unknown. */
+void gcmp_see_stated(struct gcmp_seen *seen, double first, double second);
+
+/* The value that stands for all: one with a NaN, else the first; NULL where none was seen. */
+const double *gcmp_seen_first(const struct gcmp_seen *seen);
 
 /* Where betas differ among the parameters, note it and set "optimizer.mixed_betas" to a text that
  * is equal for equal sets of pairs: no one factor makes gradients of the averages. The same for

@@ -26,14 +26,18 @@ static enum gradcmp_status set_float(struct gradcmp_catalogue *catalogue, const 
     return gcmp_catalogue_set(catalogue, &setting, error);
 }
 
-struct gradcmp_adam gcmp_pt_group_adam(const struct gcmp_node *group) {
+/* The betas that a group states: true for a pair of numbers. What is none is NaN. */
+static bool read_betas(const struct gcmp_node *group, double *first, double *second) {
     const struct gcmp_node *betas = gcmp_node_get(group, "betas");
+    *first = *second = (double)NAN;
+    return gcmp_node_count(betas) == 2 && gcmp_node_number(gcmp_node_item(betas, 0), first) &&
+           gcmp_node_number(gcmp_node_item(betas, 1), second);
+}
+
+struct gradcmp_adam gcmp_pt_group_adam(const struct gcmp_node *group) {
     struct gradcmp_adam adam = {(double)NAN, (double)NAN, (double)NAN};
     double number;
-    if (gcmp_node_count(betas) == 2 && gcmp_node_number(gcmp_node_item(betas, 0), &adam.beta1) &&
-        !gcmp_node_number(gcmp_node_item(betas, 1), &adam.beta2)) {
-        adam.beta2 = (double)NAN;
-    }
+    (void)read_betas(group, &adam.beta1, &adam.beta2);
     adam.step = gcmp_node_number(gcmp_node_get(group, "step"), &number) ? number : adam.step;
     return adam;
 }
@@ -68,8 +72,11 @@ enum gradcmp_status gcmp_pt_read_groups(struct gradcmp_catalogue *catalogue,
     for (size_t i = 0; i < gcmp_node_count(groups) && i < MAX_GROUPS; i++) {
         const struct gcmp_node *group = gcmp_node_item(groups, i);
         struct gradcmp_adam adam = gcmp_pt_group_adam(group);
+        double first, second;
         if (!is_empty(group)) {
-            gcmp_see(&betas, adam.beta1, adam.beta2);
+            if (read_betas(group, &first, &second)) {
+                gcmp_see_stated(&betas, first, second);
+            }
             gcmp_see(&steps, adam.step, 0.0);
             decay = fmax(decay, added_decay(group));
         }
@@ -77,9 +84,10 @@ enum gradcmp_status gcmp_pt_read_groups(struct gradcmp_catalogue *catalogue,
     if (decay > 0.0) {
         GCMP_TRY(set_float(catalogue, "optimizer.added_decay", decay, error));
     }
-    if (betas.count > 0) {
-        GCMP_TRY(set_float(catalogue, "adam_beta1", betas.values[0][0], error));
-        GCMP_TRY(set_float(catalogue, "adam_beta2", betas.values[0][1], error));
+    const double *stated = gcmp_seen_first(&betas);
+    if (stated != NULL) {
+        GCMP_TRY(set_float(catalogue, "adam_beta1", stated[0], error));
+        GCMP_TRY(set_float(catalogue, "adam_beta2", stated[1], error));
     }
     GCMP_TRY(gcmp_set_mixed_betas(catalogue, &betas, error));
     return gcmp_set_mixed_steps(catalogue, &steps, error);

@@ -36,6 +36,42 @@ static bool is_usable(double beta) {
     return beta >= 0.0 && beta < 1.0;
 }
 
+/* A beta that the checkpoint states, for all parameters or for one, and that is none. */
+static bool find_unusable(const struct gradcmp_catalogue *catalogue, bool is_first, double *beta) {
+    const struct gradcmp_setting *setting =
+        gcmp_catalogue_setting(catalogue, is_first ? "adam_beta1" : "adam_beta2");
+    if (setting != NULL &&
+        (setting->kind == GRADCMP_SETTING_FLOAT || setting->kind == GRADCMP_SETTING_INT)) {
+        *beta = setting_number(catalogue, setting->name);
+        if (!is_usable(*beta)) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const struct gradcmp_adam *adam = catalogue->stored[i].adam;
+        *beta = adam == NULL ? (double)NAN : is_first ? adam->beta1 : adam->beta2;
+        if (!isnan(*beta) && !is_usable(*beta)) { /* NaN: not known */
+            return true;
+        }
+    }
+    return false;
+}
+
+enum gradcmp_status gcmp_note_betas(struct gradcmp_catalogue *catalogue,
+                                    struct gradcmp_error *error) {
+    double beta;
+    for (int i = 1; i <= 2; i++) {
+        if (find_unusable(catalogue, i == 1, &beta)) {
+            GCMP_TRY(gcmp_catalogue_note(catalogue, error,
+                                         "beta%d of the optimizer is %.15g, expected 0 or more and "
+                                         "less than 1: what its average is of the gradient is not "
+                                         "known",
+                                         i, beta));
+        }
+    }
+    return GRADCMP_OK;
+}
+
 /* Make of sums over (a, b) those over (a, b / f): with d' = b / f - a,
  *   f^2 sum d'^2 = sum (d + (1 - f) a)^2 = D + 2 (1 - f) P + (1 - f)^2 A. */
 static void divide_candidate(struct gradcmp_parameter_report *report, double factor) {

@@ -11,6 +11,10 @@ double gcmp_step_of(const struct gradcmp_catalogue *catalogue);
 /* The beta that a state is an average with; NaN where it is none, or it is not stored. */
 double gcmp_beta_of(const struct gradcmp_catalogue *catalogue, const char *state);
 
+/* Note where a beta that the checkpoint states is none. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_note_betas(struct gradcmp_catalogue *catalogue,
+                                                     struct gradcmp_error *error);
+
 /* For each pair whose sides are the gradient times different known factors (1 with beta 0 and where
  * it was recovered, 1 - beta at step 1), bring the candidate's tallies to the baseline's; say so,
  * and say where a later step or a state without signs limits what the comparison shows. A pair of

@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "base/locate.h"
 #include "base/text.h"
+#include "betas.h"
 #include "bucket_proof.h"
 #include "engine/engine.h"
 #include "sibling.h"
@@ -48,6 +49,7 @@ static enum gradcmp_status open_catalogue(struct gradcmp_checkpoint *checkpoint,
             gcmp_dir_check(checkpoint->dir, error)); /* what is missing was not seen, perhaps */
     }
     GCMP_TRY(status);
+    GCMP_TRY(gcmp_note_betas(catalogue, error));
     GCMP_TRY(gcmp_unshard_states(catalogue, &checkpoint->arena, &checkpoint->states,
                                  &checkpoint->state_count, error));
     checkpoint->models =
