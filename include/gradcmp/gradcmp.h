@@ -4,7 +4,9 @@
  * Every handle is opaque and is freed by the function named at its creator. Strings and arrays
  * returned by accessors belong to the handle they came from and live as long as it does. A handle
  * may be used by one thread at a time; different handles may be used in different threads at once.
- * The library never prints, never exits and keeps no global state.
+ * The library never prints, never exits and keeps no global state, but for which checkpoints hold
+ * file descriptors: together they keep at most half of what the process may have, and close and
+ * open again what is idle, so that any number of checkpoints may be open.
  */
 #ifndef GRADCMP_GRADCMP_H
 #define GRADCMP_GRADCMP_H
