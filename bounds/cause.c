@@ -57,8 +57,9 @@ static const struct {
                                   "by group on the other"},
     [GCMP_CAUSE_TRANSPOSED] = {"transposed", "usually a weight kept as [in, out]"},
     [GCMP_CAUSE_ROLL] = {"roll", "usually an offset into a flat buffer or a shard that is off"},
-    [GCMP_CAUSE_LAYER_SLOT] = {"layer_slot",
-                               "usually layer numbers counted within a pipeline stage"},
+    [GCMP_CAUSE_LAYER_SLOT] =
+        {"layer_slot", "usually layers counted within a pipeline stage, or experts within a "
+                       "rank"},
     [GCMP_CAUSE_PADDING] = {"padding", "rows of padding were compared"},
     [GCMP_CAUSE_ONE_SHARD] = {"one_shard",
                               "usually a shard of another step, of another run, or never reduced"},

@@ -116,11 +116,19 @@ static struct gcmp_clip clip_of(const struct gradcmp_report *report,
     return clip;
 }
 
+/* Data-parallel ranks; of what was extracted the arguments alone tell. 0: not known. */
+static uint32_t dp_of(const struct gradcmp_catalogue *catalogue) {
+    double stated = setting_of(catalogue, "data_parallel_size");
+    return catalogue->parallel.dp != 0             ? catalogue->parallel.dp
+           : stated >= 1.0 && stated <= UINT32_MAX ? (uint32_t)stated
+                                                   : 0;
+}
+
 /* Microbatches of a data-parallel rank in one step; 0: not known. */
 static uint64_t microbatches_of(const struct gradcmp_catalogue *catalogue) {
     double global = setting_of(catalogue, "global_batch_size");
     double micro = setting_of(catalogue, "micro_batch_size");
-    double count = global / (micro * catalogue->parallel.dp);
+    double count = global / (micro * dp_of(catalogue));
     return count >= 1.0 && count <= 1e6 && floor(count) >= count ? (uint64_t)count : 0;
 }
 
@@ -163,7 +171,7 @@ static enum gradcmp_status look_at_start(struct diagnosis *work, struct gradcmp_
             open_bytes += bytes_of(work, i);
         }
     }
-    work->global.dp = pair->catalogue->parallel.dp;
+    work->global.dp = dp_of(pair->catalogue);
     work->global.microbatches = microbatches_of(pair->catalogue);
     if (2 * open < compared || compared == 0) {
         return GRADCMP_OK;

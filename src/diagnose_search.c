@@ -206,27 +206,23 @@ static enum gradcmp_status guess_qkv(struct gcmp_search *search,
     return GRADCMP_OK;
 }
 
-/* Find the first part of a name between dots that is a number. */
-static bool find_number(const char *name, size_t *start, size_t *length) {
-    for (size_t at = 0; name[at] != '\0';) {
-        size_t part = strcspn(name + at, "."), digits = strspn(name + at, "0123456789");
-        if (part > 0 && digits == part) {
-            *start = at;
-            *length = part;
-            return true;
-        }
-        at += part + (name[at + part] == '.');
-    }
-    return false;
-}
-
-/* True where two names are the same but for their first number. */
+/* True where two names are the same but for one part between dots, a number in both: of a layer, or
+ * of an expert. */
 static bool is_same_kind(const char *left, const char *right) {
-    size_t left_at, left_length, right_at, right_length;
-    return find_number(left, &left_at, &left_length) &&
-           find_number(right, &right_at, &right_length) && left_at == right_at &&
-           strncmp(left, right, left_at) == 0 &&
-           strcmp(left + left_at + left_length, right + right_at + right_length) == 0;
+    size_t differing = 0;
+    while (*left != '\0' && *right != '\0') {
+        size_t own = strcspn(left, "."), other = strcspn(right, ".");
+        bool is_same = own == other && strncmp(left, right, own) == 0;
+        bool are_numbers = own > 0 && other > 0 && strspn(left, "0123456789") == own &&
+                           strspn(right, "0123456789") == other;
+        if (!is_same && !are_numbers) {
+            return false;
+        }
+        differing += !is_same;
+        left += own + (left[own] == '.');
+        right += other + (right[other] == '.');
+    }
+    return differing == 1 && *left == *right;
 }
 
 /* True where a parameter of the baseline may be in the slot of the one that is searched. */
@@ -248,7 +244,7 @@ static uint64_t slot_elems(const struct gcmp_search *search, const struct gradcm
     return elems < LEAST_SLOT_ELEMS ? LEAST_SLOT_ELEMS : elems < SPOT_ELEMS ? elems : SPOT_ELEMS;
 }
 
-/* Where no layer is known, as of numbers, names tell more. */
+/* Of one layer, or where none is known as of numbers, names tell more. */
 static const char *slot_text(struct gcmp_arena *arena, const struct gradcmp_parameter *other,
                              const struct gradcmp_parameter *own) {
     return other->layer == own->layer

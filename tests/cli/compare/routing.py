@@ -1,6 +1,7 @@
 """Write a.safetensors and b.safetensors: gradients of four layers of eight experts; in b rounding
 noise, and in layer 2 two experts from which part of the tokens went elsewhere, as the router's rows
-of both tell. With "dense" a dense weight of that layer is wrong too; with "still" the router is not."""
+of both tell. With "dense" a dense weight of that layer is wrong too; with "still" the router is not;
+with "slots" the two experts are right, and in each other's place."""
 import json
 import random
 import struct
@@ -44,6 +45,10 @@ for expert in (1, 6):
     if "still" not in sys.argv:
         row = slice(expert * COLUMNS, (expert + 1) * COLUMNS)
         b[ROUTER][row] = noise(a[ROUTER][row], 0.2)
+if "slots" in sys.argv:
+    b = {name: noise(values, 0.004) for name, values in a.items()}
+    one, other = (f"decoder.layers.2.mlp.experts.experts.{expert}.linear_fc1.weight" for expert in (1, 6))
+    b[one], b[other] = b[other], b[one]
 if "dense" in sys.argv:
     name = "decoder.layers.2.self_attention.linear_proj.weight"
     b[name] = noise(a[name], 0.3)

@@ -18,3 +18,6 @@ last --dtype bf16 --allow-routing a.safetensors b.safetensors
 echo "- nor where the router does not differ:"
 python3 "$TESTS_CLI/compare/routing.py" still
 last --dtype bf16 --allow-routing a.safetensors b.safetensors
+echo "- experts in each other's place:"
+python3 "$TESTS_CLI/compare/routing.py" slots
+last --dtype bf16 a.safetensors b.safetensors
