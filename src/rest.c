@@ -9,8 +9,9 @@
 #include "bounds/figures.h"
 #include "diagnose_probes.h"
 
-enum { MOST_ROUNDS = 2 };      /* the first factor is as coarse as the sums that it is from */
-#define FINE_ENOUGH (1.0 / 64) /* of the bound */
+enum { MOST_ROUNDS = 2 };        /* the first factor is as coarse as the sums that it is from */
+#define FINE_ENOUGH   (1.0 / 64) /* of the bound */
+#define LEAST_CLAIMED 0.4        /* units; bounds/common.h claims no smaller factor */
 
 /* The sums cannot show whether what a factor leaves is inside the bound. */
 static bool is_coarse(const struct gradcmp_pair_report *pair, double factor) {
@@ -19,12 +20,10 @@ static bool is_coarse(const struct gradcmp_pair_report *pair, double factor) {
            gcmp_rest_resolution(factor) > FINE_ENOUGH * bound;
 }
 
-/* A factor of its own may be all that is wrong with it. */
-static bool may_be_multiple(const struct gradcmp_pair_report *pair,
-                            const struct gradcmp_parameter_report *report, double factor) {
+/* The factor may be all that is wrong with it, as far as the sums can show. */
+static bool may_be_multiple(const struct gradcmp_parameter_report *report, double factor) {
     double rest = gcmp_rest_of(report, factor).rel;
-    return rest <= 4.0 * fmax(report->bound, gcmp_rest_resolution(factor)) &&
-           is_coarse(pair, factor) && factor != report->rest.factor;
+    return rest <= 4.0 * fmax(report->bound, gcmp_rest_resolution(factor));
 }
 
 /* What was read with other powers of two has no factor like others. */
@@ -98,15 +97,19 @@ static enum gradcmp_status measure_rests(struct gcmp_comparison *comparison, siz
     return status;
 }
 
-/* The same factor for all; false where the last reading was with it. */
+/* The same factor for all; false where the last reading was with it, or where it is not what most
+ * have in common. */
 static bool spread_factor(const struct gradcmp_pair_report *pair, double factor, double *factors) {
+    size_t tried = 0, fitting = 0;
     bool is_new = false;
     for (size_t i = 0; i < pair->parameter_count; i++) {
         const struct gradcmp_parameter_report *report = &pair->parameters[i];
         factors[i] = may_have_rest(report) ? factor : 0.0;
         is_new = is_new || factors[i] != report->rest.factor;
+        tried += factors[i] != 0.0;
+        fitting += factors[i] != 0.0 && may_be_multiple(report, factor);
     }
-    return is_new;
+    return is_new && 2 * fitting >= tried;
 }
 
 enum gradcmp_status gcmp_judge_closely(struct gcmp_comparison *comparison, size_t index,
@@ -120,7 +123,7 @@ enum gradcmp_status gcmp_judge_closely(struct gcmp_comparison *comparison, size_
     }
     for (int round = 0; round < MOST_ROUNDS && status == GRADCMP_OK; round++) {
         double factor = pair->usual_factor;
-        bool is_off = fabs(factor - 1.0) > gcmp_noise_unit(&pair->bound) / 4.0;
+        bool is_off = fabs(factor - 1.0) > LEAST_CLAIMED * gcmp_noise_unit(&pair->bound);
         if (!is_off || !is_coarse(pair, factor) || !spread_factor(pair, factor, factors)) {
             break;
         }
@@ -147,7 +150,8 @@ enum gradcmp_status gcmp_measure_own_rests(struct gcmp_comparison *comparison, s
         const struct gradcmp_parameter_report *report = &pair->parameters[i];
         double factor = gcmp_factor_of(report);
         if (gcmp_cause_is_wanted(report->verdict) && may_have_rest(report) &&
-            may_be_multiple(pair, report, factor)) {
+            is_coarse(pair, factor) && factor != report->rest.factor &&
+            may_be_multiple(report, factor)) {
             factors[i] = factor;
             has_some = true;
         }
