@@ -40,7 +40,8 @@ const struct cli_option cli_options[] = {
      "Take good runs that differ by more than the theory allows, where nothing but rounding could "
      "be seen in them; the fit is then looser than the theory, and says so."},
     {"strict", 0, CLI_FLAG, CLI_COMPARE | CLI_LINT, FIELD(options.strict), 1, NO_ARGUMENT,
-     "doubts fail too", "Fail a pair for parameters that cannot be judged; of lint, fail for warnings."},
+     "doubts fail too",
+     "Fail a pair for parameters that cannot be judged; of lint, fail for warnings."},
     {"vocab", 0, CLI_COUNT, CLI_COMPARE | CLI_FIT, FIELD(options.vocab), 0, "N", NULL,
      "vocabulary's rows",
      "True rows of the vocabulary; those behind are padding and are not compared."},

@@ -94,8 +94,9 @@ static void test_json_report__keys_are_those_of_the_schema(void **state) {
     expect_keys(json_object_get(document, "baseline"),
                 "path format layers dtype dtype_source iteration parallel settings");
     const json_t *candidate = candidate_of(document, 0);
-    expect_keys(candidate, "path format iteration parallel settings verdict bound summary onset cause notes "
-                           "parameters");
+    expect_keys(candidate,
+                "path format iteration parallel settings verdict bound summary onset cause notes "
+                "parameters");
     expect_keys(json_object_get(candidate, "parallel"), "tp pp vp dp cp ep etp world");
     expect_keys(json_object_get(candidate, "bound"), "k C L eps rule dtype_source");
     expect_keys(
