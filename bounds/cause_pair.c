@@ -283,7 +283,7 @@ static const struct gradcmp_parameter_report *choose(const struct gradcmp_pair_r
 struct group {
     size_t count, experts, vectors;
     int64_t low, high;
-    double ad, a2; /* sums over the group, for its factor */
+    double factors, a2; /* sums over the group, for its factor */
     double tolerance, residual;
     bool one_factor;
 };
@@ -319,7 +319,7 @@ static struct group find_group(const struct gcmp_cause_scene *scene,
                            (isnan(cause->factor) || parameter->causes[0].factor == cause->factor);
         group.residual = fmax(group.residual, parameter->causes[0].residual);
         if (gradcmp_difference_log2(parameter) == 0.0) {
-            group.ad += parameter->tally.ad;
+            group.factors += parameter->causes[0].factor * parameter->tally.a2;
             group.a2 += parameter->tally.a2;
         }
         group.tolerance = fmax(group.tolerance, parameter->alpha_tolerance);
@@ -354,8 +354,7 @@ static const char *describe(const struct gradcmp_parameter_report *chosen,
 /* The factor of a group: a simple number where at least half of its parameters have that. */
 static double group_factor(const struct gcmp_cause_scene *scene, const struct gradcmp_cause *cause,
                            const struct group *group) {
-    double common = isnan(scene->pair->common_factor) ? 1.0 : scene->pair->common_factor;
-    double alpha = (1.0 + group->ad / group->a2) / common;
+    double alpha = group->factors / group->a2;
     double simple = gcmp_cause_snap(alpha, group->tolerance);
     size_t count = 0;
     for (size_t i = 0; i < scene->pair->parameter_count; i++) {

@@ -2,8 +2,14 @@
 #include "bounds/cause_sample.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Sums of two runs of values. */
+/* Fewer values of noise may be alike by chance; more are not sorted. */
+enum { LEAST_REORDERED = 64, MOST_REORDERED = 1 << 17 };
+#define MOST_OTHER 1e-5
+
 struct likeness {
     double d2, a2, b2;
 };
@@ -188,4 +194,27 @@ uint64_t gcmp_sample_tail(const struct gcmp_lines *lines) {
         row--;
     }
     return row;
+}
+
+static int compare_values(const void *left, const void *right) {
+    double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+bool gcmp_sample_is_reordered(const struct gcmp_lines *lines, double *room) {
+    uint64_t count = lines->rows * lines->columns, distinct = 1;
+    double *a = room, *b = room + count;
+    struct likeness sums = {0};
+    if (count < LEAST_REORDERED || count > MOST_REORDERED) {
+        return false;
+    }
+    memcpy(a, lines->a, count * sizeof *a);
+    memcpy(b, lines->b, count * sizeof *b);
+    qsort(a, count, sizeof *a, compare_values);
+    qsort(b, count, sizeof *b, compare_values);
+    for (uint64_t i = 1; i < count; i++) {
+        distinct += a[i] > a[i - 1];
+    }
+    add_values(&sums, a, b, count);
+    return 2 * distinct >= count && relative(&sums) <= MOST_OTHER;
 }

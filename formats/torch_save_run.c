@@ -45,13 +45,27 @@ static enum gradcmp_dtype narrow_type(const struct gcmp_node *word) {
     return GRADCMP_DTYPE_NONE;
 }
 
-/* The narrow type that the arguments say was computed in; NONE where they say none, or two. */
+static bool is_on_gpu(const struct gcmp_node *arguments) {
+    const char *device = gcmp_node_text(gcmp_node_get(arguments, "device"));
+    return device != NULL && strncmp(device, "cuda", 4) == 0;
+}
+
+/* The narrow type that the arguments say was computed in; NONE where they say none, or two. Of
+ * defaults that only count where something is on (timm's amp_dtype, nanoGPT's dtype), that must be
+ * said to be. */
 static enum gradcmp_dtype find_compute(const struct gcmp_node *arguments) {
-    static const char *const words[] = {"mixed_precision", "precision", "amp_dtype", "dtype",
-                                        "params_dtype"};
+    const struct {
+        const char *word;
+        bool counts;
+    } words[] = {{"mixed_precision", true},
+                 {"precision", true},
+                 {"amp_dtype", is_set(arguments, "amp") || is_set(arguments, "use_amp")},
+                 {"dtype", is_on_gpu(arguments)}};
     bool bf16 = is_set(arguments, "bf16"), fp16 = is_set(arguments, "fp16");
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        enum gradcmp_dtype dtype = narrow_type(gcmp_node_get(arguments, words[i]));
+        enum gradcmp_dtype dtype = words[i].counts
+                                       ? narrow_type(gcmp_node_get(arguments, words[i].word))
+                                       : GRADCMP_DTYPE_NONE;
         bf16 = bf16 || dtype == GRADCMP_DTYPE_BFLOAT16;
         fp16 = fp16 || dtype == GRADCMP_DTYPE_FLOAT16;
     }

@@ -310,8 +310,8 @@ static enum gradcmp_status search_some(struct diagnosis *work, is_searched_fn is
         if (batch.count == BATCH || batch.bytes + bytes > limit) {
             GCMP_TRY(end_batch(work, &batch, error));
         }
-        batch.searches[batch.count++] =
-            (struct gcmp_search){.index = i, .common = work->common * pair->state_factor};
+        batch.searches[batch.count++] = (struct gcmp_search){
+            .index = i, .of_noise = work->of_noise, .common = work->common * pair->state_factor};
         batch.bytes += bytes;
     }
     return end_batch(work, &batch, error);

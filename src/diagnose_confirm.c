@@ -368,16 +368,41 @@ static enum gradcmp_status plan_whole(struct gcmp_search *search,
     return GRADCMP_OK;
 }
 
+/* Whether the axis is worth a search; what was taken for noise must be the same values. */
+static enum gradcmp_status is_searchable(const struct gcmp_search *search,
+                                         const struct gcmp_search_scene *scene, unsigned axis,
+                                         bool *is, struct gradcmp_error *error) {
+    const struct gcmp_lines *lines = &search->samples[axis].lines;
+    *is = true;
+    if (!search->of_noise) {
+        return GRADCMP_OK;
+    }
+    /* No larger than what was read of the two sides. */
+    double *room = gcmp_arena_alloc(scene->scratch, 2 * lines->rows * lines->columns, sizeof *room);
+    if (room == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    *is = gcmp_sample_is_reordered(lines, room);
+    return GRADCMP_OK;
+}
+
 enum gradcmp_status gcmp_search_confirm(struct gcmp_search *search,
                                         const struct gcmp_search_scene *scene,
                                         const struct gcmp_probes *sampled,
                                         struct gradcmp_error *error) {
     for (unsigned axis = 0; axis < GCMP_SEARCH_AXES; axis++) {
-        if (search->samples[axis].read_a != NULL) {
+        bool is_wanted = search->samples[axis].read_a != NULL;
+        if (is_wanted) {
             GCMP_TRY(turn_sample(search, scene, axis, error));
+            GCMP_TRY(is_searchable(search, scene, axis, &is_wanted, error));
+        }
+        if (is_wanted) {
             GCMP_TRY(look_for_blocks(search, scene, axis, error));
             GCMP_TRY(look_for_roll(search, scene, axis, error));
         }
+    }
+    if (search->of_noise) {
+        return plan_whole(search, scene, sampled, error);
     }
     GCMP_TRY(look_for_cast(search, scene, error));
     GCMP_TRY(look_for_padding(search, scene, error));

@@ -296,7 +296,7 @@ enum gradcmp_status gcmp_search_sample(struct gcmp_search *search,
     for (unsigned axis = 0; axis < axes; axis++) {
         GCMP_TRY(read_sample(search, scene, axis, error));
     }
-    if (report->cosine >= UNLIKE_COSINE || search->b->ndim == 0) {
+    if (search->of_noise || report->cosine >= UNLIKE_COSINE || search->b->ndim == 0) {
         return GRADCMP_OK;
     }
     GCMP_TRY(read_flat(search, scene, error));

@@ -43,6 +43,7 @@ struct gcmp_search_sample {
 struct gcmp_search {
     size_t index;                          /* of the parameter report */
     const struct gradcmp_parameter *a, *b; /* what of them is compared */
+    bool of_noise;                         /* only an order is looked for, and of all values */
     double common; /* what the values as stored have in common: the pair's factors, or 1 */
     struct gcmp_search_sample samples[GCMP_SEARCH_AXES];
     double *flat_a, *flat_b; /* the first rows of two-axis parameters as they lie; NULL: none */

@@ -53,7 +53,8 @@ struct stateless {
     struct gcmp_arena arena; /* canonical names */
     struct gcmp_map names;   /* of the state, and of what was counted */
     struct gcmp_map told;    /* stored names of other states, of which the catalogue has a note */
-    struct gcmp_map places;  /* struct place of one side's weights that have the state */
+    struct gcmp_map
+        places; /* struct place of one side's weights that have the state, or were counted */
     const char *first;
     size_t count;
     uint64_t elems;
@@ -99,25 +100,29 @@ static bool find_place(const struct gradcmp_catalogue *catalogue,
            gcmp_product(stored->shape, stored->ndim, &place->elems);
 }
 
+static enum gradcmp_status add_place(struct stateless *stateless, const struct place *place,
+                                     struct gradcmp_error *error) {
+    struct place *own = gcmp_arena_alloc(&stateless->arena, 1, sizeof *own);
+    if (own == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    *own = *place;
+    if (gcmp_map_add(&stateless->places, own, sizeof *own, 0, NULL) == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
 /* Keep the place of a weight that has the state. */
 static enum gradcmp_status keep_place(const struct gradcmp_catalogue *catalogue,
                                       const struct gradcmp_stored *stored, const char *name,
                                       struct stateless *stateless, struct gradcmp_error *error) {
     size_t ignored;
-    struct place place, *own;
-    if (!gcmp_map_find(&stateless->names, name, strlen(name), &ignored) ||
-        !find_place(catalogue, stored, &place)) {
-        return GRADCMP_OK;
-    }
-    own = gcmp_arena_alloc(&stateless->arena, 1, sizeof *own);
-    if (own == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    *own = place;
-    if (gcmp_map_add(&stateless->places, own, sizeof *own, 0, NULL) == GCMP_MAP_NO_MEMORY) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    return GRADCMP_OK;
+    struct place place;
+    return gcmp_map_find(&stateless->names, name, strlen(name), &ignored) &&
+                   find_place(catalogue, stored, &place)
+               ? add_place(stateless, &place, error)
+               : GRADCMP_OK;
 }
 
 static enum gradcmp_status count_weight(const struct gradcmp_catalogue *catalogue,
@@ -127,11 +132,10 @@ static enum gradcmp_status count_weight(const struct gradcmp_catalogue *catalogu
     const uint64_t *shape = gcmp_stored_shape(stored, &ndim);
     uint64_t elems;
     struct place place;
-    bool is_new;
+    bool is_new, has_place = find_place(catalogue, stored, &place);
     size_t ignored;
     if (stored->layout != GRADCMP_LAYOUT_MODEL ||
-        (find_place(catalogue, stored, &place) &&
-         gcmp_map_find(&stateless->places, &place, sizeof place, &ignored)) ||
+        (has_place && gcmp_map_find(&stateless->places, &place, sizeof place, &ignored)) ||
         gcmp_name_is_norm_buffer(stored->name) ||
         gcmp_map_find(&stateless->told, stored->name, strlen(stored->name), &ignored) ||
         !gcmp_name_filter_takes(stateless->filter, name)) {
@@ -142,7 +146,7 @@ static enum gradcmp_status count_weight(const struct gradcmp_catalogue *catalogu
         stateless->first = stateless->count++ == 0 ? name : stateless->first;
         stateless->elems = gcmp_add_saturated(stateless->elems, elems);
     }
-    return GRADCMP_OK;
+    return has_place && is_new ? add_place(stateless, &place, error) : GRADCMP_OK;
 }
 
 static enum gradcmp_status count_weights(const struct gradcmp_catalogue *catalogue,

@@ -565,14 +565,25 @@ static enum gradcmp_status check_finished(const struct search *search, const cha
                       : GRADCMP_OK;
 }
 
-/* Say that there is no checkpoint, and of links that were not followed where they may lead to one.
- */
+/* A link that was not followed, with a name that checkpoints have; NULL: none. */
+static const char *find_likely_link(const struct search *search) {
+    static const char *const likely[] = {"iter*", "*step*", "checkpoint*", "latest*", "epoch*"};
+    for (size_t i = 0; i < search->links.count; i++) {
+        const char *name = search->links.names[i], *slash = strrchr(name, '/');
+        if (matches(slash == NULL ? name : slash + 1, likely, sizeof likely / sizeof *likely)) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
 static enum gradcmp_status fail_without_hit(const struct search *search,
                                             struct gradcmp_error *error) {
-    if (search->links.count > 0) {
-        GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, search->links.names[0], GRADCMP_NO_OFFSET,
-                     "an absolute link, or one that leads elsewhere, is not followed, and no "
-                     "checkpoint lies beside it: give its folder itself");
+    const char *link = find_likely_link(search);
+    if (link != NULL) {
+        GCMP_FAIL_AT(
+            error, GRADCMP_ERROR_UNSUPPORTED, link, GRADCMP_NO_OFFSET,
+            "a link that leads elsewhere, or is absolute, is not followed: give its folder");
     }
     return fail_at(search, "", GRADCMP_ERROR_UNSUPPORTED,
                    "not a checkpoint: no .metadata, metadata.json, mp_rank_*, *.safetensors or "

@@ -71,7 +71,7 @@ static enum gradcmp_status begin(struct call *call, struct gradcmp_error *error)
         gcmp_repeat_option(&text, "--ignore", ignores[i]);
     }
     if (call->given.no_default_ignore != 0) {
-        gcmp_repeat_option(&text, "--no-default-ignore", NULL);
+        gcmp_repeat_option(&text, "--no-ignore", NULL);
     }
     GCMP_TRY(gcmp_repeat_keep(&text, arena, &evidence->options, error));
     call->bits = (struct gcmp_bits_options){ignores, call->given.ignore_count,

@@ -185,6 +185,7 @@ size_t gcmp_options_listed(const struct gradcmp_options *options,
     add_text(&list, "--map", "map", options->map);
     add_text(&list, "--previous-a", "previous_a", options->previous_a);
     add_text(&list, "--previous-b", "previous_b", options->previous_b);
+    add_switch(&list, "--allow-loose", "allow_loose", options->allow_loose != 0, true);
     add_switch(&list, "--allow-routing", "allow_routing", options->allow_routing != 0, true);
     return list.count;
 }

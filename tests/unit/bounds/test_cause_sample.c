@@ -1,5 +1,6 @@
 /* Order found in samples, and the moves that stand for it: each move list applied to values gives
  * what the sample showed. */
+#include <math.h>
 #include "bounds/cause_sample.h"
 
 #include "bounds/cause_moves.h"
@@ -293,8 +294,32 @@ static void test_sample__stays_inside_shape_and_budget(void **state) {
     check_sample(DIMS(5, 1, 1), 3, 0, 4);
 }
 
+/* Of noise only an order counts: many values, unlike each other, and none another. */
+static void test_sample__reordered_values(void **state) {
+    (void)state;
+    double a[64], b[64], room[128];
+    struct gcmp_lines lines = {.a = a, .b = b, .rows = 64, .columns = 1, .limit = 0.03};
+    for (int i = 0; i < 64; i++) {
+        a[i] = sin(i + 1.0);
+        b[i] = sin((i + 20) % 64 + 1.0);
+    }
+    assert_true(gcmp_sample_is_reordered(&lines, room));
+    lines.rows = 32; /* too few */
+    assert_false(gcmp_sample_is_reordered(&lines, room));
+    lines.rows = 64;
+    b[7] += 0.01; /* another value */
+    assert_false(gcmp_sample_is_reordered(&lines, room));
+    for (int i = 0; i < 64; i++) { /* steps of rounding, which are few */
+        a[i] = i % 5;
+        b[i] = (i + 1) % 5;
+    }
+    a[63] = b[63] = 9.0;
+    assert_false(gcmp_sample_is_reordered(&lines, room));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sample__reordered_values),
         cmocka_unit_test(test_map__permuted_blocks_and_their_moves),
         cmocka_unit_test(test_map__repeated_block),
         cmocka_unit_test(test_map__equal_blocks_stay_where_they_are),

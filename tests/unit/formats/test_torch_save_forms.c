@@ -185,16 +185,27 @@ static void test_torch_save_forms__arguments_tell_the_compute_type(void **state)
         {RUN(PT_TEXT("args") PT_DICT(PT_TEXT("bf16") PT_TRUE PT_TEXT("fp16") PT_TRUE)),
          GRADCMP_DTYPE_NONE},
         {RUN(PT_TEXT("args") PT_DICT(PT_TEXT("bf16") PT_TEXT("no"))), GRADCMP_DTYPE_NONE},
-        {RUN(PT_TEXT("args") NAMESPACE(PT_TEXT("params_dtype") "ctorch\nbfloat16\n")),
+        {RUN(PT_TEXT("args")
+                 PT_DICT(PT_TEXT("amp") PT_TRUE PT_TEXT("amp_dtype") PT_TEXT("float16"))),
+         GRADCMP_DTYPE_FLOAT16},
+        {RUN(PT_TEXT("args")
+                 PT_DICT(PT_TEXT("amp") PT_FALSE PT_TEXT("amp_dtype") PT_TEXT("float16"))),
+         GRADCMP_DTYPE_NONE},
+        {RUN(PT_TEXT("args") PT_DICT(PT_TEXT("amp_dtype") PT_TEXT("bfloat16"))),
+         GRADCMP_DTYPE_NONE},
+        {RUN(PT_TEXT("config")
+                 PT_DICT(PT_TEXT("device") PT_TEXT("cuda:1") PT_TEXT("dtype") PT_TEXT("bfloat16"))),
          GRADCMP_DTYPE_BFLOAT16},
-        {RUN(PT_TEXT("config") PT_DICT(PT_TEXT("dtype") PT_TEXT("bfloat16"))),
-         GRADCMP_DTYPE_BFLOAT16},
-        {RUN(PT_TEXT("config") PT_DICT(PT_TEXT("dtype") PT_TEXT("bfloat16")
+        {RUN(PT_TEXT("config")
+                 PT_DICT(PT_TEXT("device") PT_TEXT("cpu") PT_TEXT("dtype") PT_TEXT("float16"))),
+         GRADCMP_DTYPE_NONE},
+        {RUN(PT_TEXT("config") PT_DICT(PT_TEXT("dtype") PT_TEXT("bfloat16"))), GRADCMP_DTYPE_NONE},
+        {RUN(PT_TEXT("config") PT_DICT(PT_TEXT("precision") PT_TEXT("bf16")
                                            PT_TEXT("transformers_version") PT_TEXT("5"))),
          GRADCMP_DTYPE_NONE},
-        {RUN(PT_TEXT("config") PT_DICT(PT_TEXT("dtype") PT_TEXT("float32"))), GRADCMP_DTYPE_NONE},
         {RUN(PT_TEXT("args") PT_DICT(PT_TEXT("precision") PT_TEXT("16-mixed"))),
          GRADCMP_DTYPE_FLOAT16},
+        {RUN(PT_TEXT("args") PT_DICT(PT_TEXT("precision") PT_TEXT("32-true"))), GRADCMP_DTYPE_NONE},
         {RUN(PT_TEXT("cfg") PT_DICT(PT_TEXT("common") PT_DICT(PT_TEXT("bf16") PT_TRUE))),
          GRADCMP_DTYPE_BFLOAT16},
         {RUN(PT_TEXT("args") PT_TEXT("bf16")), GRADCMP_DTYPE_NONE},
