@@ -89,7 +89,7 @@ double gcmp_usual_factor(const struct gcmp_trial *trial) {
 }
 
 double gcmp_common_factor(const struct gcmp_trial *trial) {
-    double factor = gcmp_usual_factor(trial);
+    double factor = trial->usual;
     size_t count = collect_alpha(trial);
     if (count < MIN_PARAMETERS || factor == 0.0) {
         return NAN;

@@ -32,7 +32,8 @@
  * as matters. Uses trial->samples. */
 double gcmp_usual_factor(const struct gcmp_trial *trial);
 
-/* Return the common factor, or NaN where none can be claimed. Uses trial->samples. */
+/* Return trial->usual as the common factor, or NaN where none can be claimed. Uses trial->samples.
+ */
 double gcmp_common_factor(const struct gcmp_trial *trial);
 
 #endif
