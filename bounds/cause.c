@@ -144,6 +144,11 @@ const char *gcmp_cause_factor_text(double factor, struct gcmp_arena *arena) {
     return gcmp_arena_format(arena, "%.*g times the baseline", gcmp_factor_digits(factor), factor);
 }
 
+const char *gcmp_cause_cast_text(bool in_b, enum gradcmp_dtype dtype, struct gcmp_arena *arena) {
+    return gcmp_arena_format(arena, "the %s is the other side rounded to %s",
+                             in_b ? "candidate" : "baseline", gradcmp_dtype_name(dtype));
+}
+
 static enum gradcmp_status claim(struct gradcmp_cause *out, struct gradcmp_cause cause,
                                  struct gradcmp_error *error) {
     if (cause.text == NULL) {
@@ -242,9 +247,7 @@ static enum gradcmp_status derive_cast(const struct gradcmp_parameter_report *pa
     enum gradcmp_dtype b = (enum gradcmp_dtype)parameter->dtype_b;
     bool narrower_b = gcmp_dtype_precision(b) < gcmp_dtype_precision(a);
     struct gradcmp_cause cause = {gcmp_cause_name(GCMP_CAUSE_CAST), NAN, 0.0, NULL};
-    cause.text = gcmp_arena_format(arena, "the %s is the other side rounded to %s",
-                                   narrower_b ? "candidate" : "baseline",
-                                   gradcmp_dtype_name(narrower_b ? b : a));
+    cause.text = gcmp_cause_cast_text(narrower_b, narrower_b ? b : a, arena);
     return claim(out, cause, error);
 }
 

@@ -59,6 +59,9 @@ double gcmp_cause_snap(double factor, double tolerance);
 
 /* "twice the baseline"; NULL without memory. */
 const char *gcmp_cause_factor_text(double factor, struct gcmp_arena *arena);
+/* What a cast says: the candidate (in_b) or the baseline was rounded to `dtype`. NULL without
+ * memory. */
+const char *gcmp_cause_cast_text(bool in_b, enum gradcmp_dtype dtype, struct gcmp_arena *arena);
 
 /* What all parameters of a pair have in common. */
 struct gcmp_cause_noise {

@@ -331,9 +331,7 @@ static enum gradcmp_status look_for_cast(struct gcmp_search *search,
         }
         struct gcmp_guess guess = {.kind = GCMP_CAUSE_CAST, .a = search->a};
         *(in_b ? &guess.round_a : &guess.round_b) = dtype;
-        guess.text = gcmp_arena_format(scene->comparison->report->arena,
-                                       "the %s is the other side rounded to %s",
-                                       in_b ? "candidate" : "baseline", gradcmp_dtype_name(dtype));
+        guess.text = gcmp_cause_cast_text(in_b, dtype, scene->comparison->report->arena);
         return gcmp_search_guess(search, scene, guess, false, error);
     }
     return GRADCMP_OK;
