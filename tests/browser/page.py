@@ -10,13 +10,15 @@ import json
 import os
 import random
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
 import urllib.parse
 
 import chromium
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from safetensors_file import write_gradients
 
 SKIPPED = 77
 PAGE_BYTES = 2 * 1000 * 1000
@@ -33,19 +35,6 @@ class Failed(Exception):
 def expect(condition, text):
     if not condition:
         raise Failed(text)
-
-
-def safetensors(path, tensors):
-    """Write {name: [floats]} as binary32."""
-    header, data = {}, b""
-    for name, values in tensors.items():
-        raw = struct.pack(f"<{len(values)}f", *values)
-        header["optimizer.state.exp_avg." + name] = {
-            "dtype": "F32", "shape": [len(values)], "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
 
 
 def model(count, hostile):
@@ -76,7 +65,7 @@ def make_pages(program, data, folder):
     base = model(2000, HOSTILE)
     for name, tensors in (("base", base), ("some", spoil(base, 50)), ("all", spoil(base, 1)),
                           ("none", spoil(base, 0))):
-        safetensors(os.path.join(folder, name + ".safetensors"), tensors)
+        write_gradients(os.path.join(folder, name + ".safetensors"), tensors)
     big = [os.path.join(folder, name + ".safetensors") for name in ("base", "some", "all", "none")]
     run("faulty", [1], "s_base", "bug_double_layer1")
     run("good", [0], "s_base", "tp2dp2")
@@ -94,8 +83,8 @@ def make_pages(program, data, folder):
     long["decoder.layers.3." + "x" * 200] = [1.0, 2.0, 3.0]
     for name, tensors, factor in (("one", one, 1.0), ("long", long, 3.0)):
         paths = [os.path.join(folder, name + side) for side in ("_a.safetensors", "_b.safetensors")]
-        safetensors(paths[0], tensors)
-        safetensors(paths[1], {key: [values[0] * factor * 1.001] + values[1:] for key, values in tensors.items()})
+        write_gradients(paths[0], tensors)
+        write_gradients(paths[1], {key: [values[0] * factor * 1.001] + values[1:] for key, values in tensors.items()})
         run(name, [0 if factor == 1.0 else 1], "--dtype", "bf16", *paths)
     run("bits", [1], "bits", "../resume/a.pt", "../resume/weight_all.pt")
     run("metrics", [1], "metrics", "../metrics/a", "../metrics/ulp")

@@ -8,6 +8,7 @@
 #   data            a link to tests/data, so that no path depends on where the checkout lies
 #   GRADCMP, DATA   the same two as absolute paths
 #   TESTS_CLI       this folder
+#   PYTHONPATH      tests, which hold safetensors_file.py
 # in the C locale, without a terminal and without variables that change colours.
 set -eu
 program=$(CDPATH='' cd -- "$(dirname -- "$1")" && pwd)/$(basename -- "$1")
@@ -24,8 +25,8 @@ ln -s "$program" "$folder/bin/gradcmp"
 ln -s "$here/../data" "$folder/work/data"
 
 unset NO_COLOR CLICOLOR_FORCE COLUMNS GRADCMP_DISABLE_CPU
-export GRADCMP="$program" DATA="$here/../data" TESTS_CLI="$here" PATH="$folder/bin:$PATH"
-export LC_ALL=C TERM=dumb
+export GRADCMP="$program" DATA="$here/../data" TESTS_CLI="$here" PYTHONPATH="$here/.." PATH="$folder/bin:$PATH"
+export LC_ALL=C TERM=dumb PYTHONDONTWRITEBYTECODE=1
 code=0
 (cd "$folder/work" && sh -eu "$case") \
     </dev/null >"$folder/stdout" 2>"$folder/stderr" || code=$?

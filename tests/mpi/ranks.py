@@ -18,6 +18,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import safetensors_file
+
 SKIPPED = 77
 COUNTS = (1, 2, 3, 8)
 SECONDS = 300  # a job that takes longer hangs
@@ -93,21 +96,6 @@ def one_line(complaint, *words):
 
 # --- checkpoints ---
 
-def safetensors(path, tensors):
-    """Write {name: (shape, bytes of binary32)}."""
-    header, data, at = {"__metadata__": {"gradcmp.iteration": "1"}}, [], 0
-    for name, (shape, raw) in tensors.items():
-        header["optimizer.state.exp_avg." + name] = {"dtype": "F32", "shape": shape,
-                                                     "data_offsets": [at, at + len(raw)]}
-        data.append(raw)
-        at += len(raw)
-    text = json.dumps(header).encode()
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for raw in data:
-            file.write(raw)
-
-
 def gradients(chance, shape, noise=0.0, base=None):
     """Values around 1e-3 with all bits in use; made from `base` where it is given."""
     count = 1
@@ -139,7 +127,9 @@ def write_large(folder):
     paths = []
     for label, tensors in (("base", base), ("good", good), ("bad", bad)):
         paths.append(os.path.join(folder, label + ".safetensors"))
-        safetensors(paths[-1], tensors)
+        safetensors_file.write(paths[-1], {"optimizer.state.exp_avg." + name: ("F32", shape, raw)
+                                           for name, (shape, raw) in tensors.items()},
+                               {"gradcmp.iteration": "1"})
     return paths
 
 

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import gradcmp
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import safetensors_file
+
 DATA, WORK = Path(sys.argv[1]), Path(sys.argv[2])
 MEGATRON = DATA / "megatron"
 BASE, GOOD, BAD = MEGATRON / "s_base", MEGATRON / "tp2dp2", MEGATRON / "bug_double_layer1"
@@ -146,20 +149,10 @@ def test_bfloat16():
         assert flatten(wide[name]) == widened.tolist(), name
 
 
-def write_safetensors(path, tensors):
-    header, data = {}, b""
-    for name, (dtype, shape, content) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape,
-                        "data_offsets": [len(data), len(data) + len(content)]}
-        data += content
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
-
-
 def test_types():
     """Other types, an empty tensor, and one without axes."""
     path = WORK / "types.safetensors"
-    write_safetensors(path, {
+    safetensors_file.write(path, {
         "f64": ("F64", [2], struct.pack("<2d", 1.5, -2)),
         "f16": ("F16", [2, 1], struct.pack("<2e", 0.5, -4)),
         "scalar": ("F32", [], struct.pack("<f", 7)),

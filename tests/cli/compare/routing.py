@@ -2,10 +2,10 @@
 noise, and in layer 2 two experts from which part of the tokens went elsewhere, as the router's rows
 of both tell. With "dense" a dense weight of that layer is wrong too; with "still" the router is not;
 with "slots" the two experts are right, and in each other's place."""
-import json
 import random
-import struct
 import sys
+
+from safetensors_file import write_gradients
 
 LAYERS, EXPERTS, ROWS, COLUMNS = 4, 8, 16, 24
 ROUTER = "decoder.layers.2.mlp.router.weight"
@@ -19,18 +19,6 @@ for layer in range(LAYERS):
 
 def noise(values, size):
     return [x + size * chance.gauss(0, 1) for x in values]
-
-
-def write(path, tensors):
-    header, data = {}, b""
-    for name, values in tensors.items():
-        raw = struct.pack(f"<{len(values)}f", *values)
-        header["optimizer.state.exp_avg." + name] = {
-            "dtype": "F32", "shape": [len(values) // COLUMNS, COLUMNS], "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
 
 
 def elements(name):
@@ -52,5 +40,5 @@ if "slots" in sys.argv:
 if "dense" in sys.argv:
     name = "decoder.layers.2.self_attention.linear_proj.weight"
     b[name] = noise(a[name], 0.3)
-write("a.safetensors", a)
-write("b.safetensors", b)
+write_gradients("a.safetensors", a, COLUMNS)
+write_gradients("b.safetensors", b, COLUMNS)
