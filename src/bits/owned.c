@@ -11,23 +11,57 @@
 #include "base/grow.h"
 #include "bits/match.h"
 
-/* Bytes of a file, or of an encoded source: what a parameter takes. */
-struct taken {
-    uint64_t space; /* which file or source */
+/* Bytes of a file, or of an encoded source, that a parameter takes; or elements of a buffer. */
+struct stretch {
+    uint64_t space; /* which file or source; 0 for elements */
     uint64_t begin, end;
 };
 
-/* What all parameters of one side take, sorted. */
-struct takings {
-    const struct gcmp_bits_side *side;
-    struct taken *list;
+struct stretches {
+    struct stretch *list;
     size_t count, capacity;
 };
 
-struct spans {
-    struct gcmp_bits_span *list;
-    size_t count, capacity;
+/* What all parameters of one side take. */
+struct takings {
+    const struct gcmp_bits_side *side;
+    struct stretches taken;
 };
+
+static bool add_stretch(struct stretches *stretches, struct stretch stretch) {
+    if (!gcmp_grow(&stretches->list, stretches->count, &stretches->capacity,
+                   sizeof *stretches->list)) {
+        return false;
+    }
+    stretches->list[stretches->count++] = stretch;
+    return true;
+}
+
+static int compare_stretches(const void *left, const void *right) {
+    const struct stretch *a = left, *b = right;
+    if (a->space != b->space) {
+        return a->space < b->space ? -1 : 1;
+    }
+    return a->begin < b->begin ? -1 : a->begin > b->begin;
+}
+
+/* Sort, and join what touches. */
+static void settle(struct stretches *stretches) {
+    size_t kept = 0;
+    if (stretches->count > 0) {
+        qsort(stretches->list, stretches->count, sizeof *stretches->list, compare_stretches);
+    }
+    for (size_t i = 0; i < stretches->count; i++) {
+        struct stretch *last = kept == 0 ? NULL : &stretches->list[kept - 1];
+        const struct stretch *next = &stretches->list[i];
+        if (last != NULL && last->space == next->space && next->begin <= last->end) {
+            last->end = next->end > last->end ? next->end : last->end;
+        } else {
+            stretches->list[kept++] = *next;
+        }
+    }
+    stretches->count = kept;
+}
 
 /* Bytes of a file are told by the file; those of an encoded source by the source. */
 static uint64_t space_of(const struct gradcmp_catalogue *catalogue, uint32_t source,
@@ -48,12 +82,8 @@ static bool take_slab(struct takings *takings, const struct gradcmp_parameter *p
         int64_t reach = slab->stride[d] * (int64_t)(slab->extent[d] - 1);
         *(reach < 0 ? &low : &high) += reach;
     }
-    if (!gcmp_grow(&takings->list, takings->count, &takings->capacity, sizeof *takings->list)) {
-        return false;
-    }
-    takings->list[takings->count++] =
-        (struct taken){space, begin + (uint64_t)low * width, begin + ((uint64_t)high + 1) * width};
-    return true;
+    return add_stretch(&takings->taken, (struct stretch){space, begin + (uint64_t)low * width,
+                                                         begin + ((uint64_t)high + 1) * width});
 }
 
 static enum gradcmp_status take_model(struct takings *takings, const struct gradcmp_model *model,
@@ -67,32 +97,6 @@ static enum gradcmp_status take_model(struct takings *takings, const struct grad
         }
     }
     return GRADCMP_OK;
-}
-
-static int compare_taken(const void *left, const void *right) {
-    const struct taken *a = left, *b = right;
-    if (a->space != b->space) {
-        return a->space < b->space ? -1 : 1;
-    }
-    return a->begin < b->begin ? -1 : a->begin > b->begin;
-}
-
-/* Sort, and join what touches. */
-static void settle_takings(struct takings *takings) {
-    size_t kept = 0;
-    if (takings->count > 0) {
-        qsort(takings->list, takings->count, sizeof *takings->list, compare_taken);
-    }
-    for (size_t i = 0; i < takings->count; i++) {
-        struct taken *last = kept == 0 ? NULL : &takings->list[kept - 1];
-        const struct taken *next = &takings->list[i];
-        if (last != NULL && last->space == next->space && next->begin <= last->end) {
-            last->end = next->end > last->end ? next->end : last->end;
-        } else {
-            takings->list[kept++] = *next;
-        }
-    }
-    takings->count = kept;
 }
 
 /* Say why the layout of flat buffers is not known, and go on; a lack of memory is an error. */
@@ -138,17 +142,17 @@ static enum gradcmp_status take_side(struct gcmp_bits_match *match, struct takin
         }
         GCMP_TRY(take_model(takings, model, error));
     }
-    settle_takings(takings);
+    settle(&takings->taken);
     return GRADCMP_OK;
 }
 
 /* --- buffers --- */
 
-static size_t taken_after(const struct takings *takings, uint64_t space, uint64_t byte) {
+static size_t taken_after(const struct stretches *takings, uint64_t space, uint64_t byte) {
     size_t low = 0, high = takings->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const struct taken *taken = &takings->list[middle];
+        const struct stretch *taken = &takings->list[middle];
         if (taken->space < space || (taken->space == space && taken->end <= byte)) {
             low = middle + 1;
         } else {
@@ -159,27 +163,26 @@ static size_t taken_after(const struct takings *takings, uint64_t space, uint64_
 }
 
 /* Add the spans of one slab of a buffer. */
-static enum gradcmp_status add_spans(const struct takings *takings,
+static enum gradcmp_status add_spans(const struct stretches *takings,
                                      const struct gcmp_bits_item *item,
-                                     const struct gradcmp_slab *slab, struct spans *spans,
+                                     const struct gradcmp_slab *slab, struct stretches *spans,
                                      struct gradcmp_error *error) {
     uint64_t begin, width = item->elem_bytes;
     uint64_t space = space_of(item->catalogue, slab->source, &begin);
     begin += (uint64_t)slab->offset_elems * width;
     uint64_t end = begin + slab->extent[0] * width;
     for (size_t i = taken_after(takings, space, begin); i < takings->count; i++) {
-        const struct taken *taken = &takings->list[i];
+        const struct stretch *taken = &takings->list[i];
         if (taken->space != space || taken->begin >= end) {
             break;
         }
         uint64_t from = taken->begin > begin ? taken->begin : begin;
         uint64_t to = taken->end < end ? taken->end : end;
-        if (!gcmp_grow(&spans->list, spans->count, &spans->capacity, sizeof *spans->list)) {
+        struct stretch span = {0, slab->start[0] + (from - begin) / width,
+                               slab->start[0] + (to - begin + width - 1) / width};
+        if (!add_stretch(spans, span)) {
             GCMP_FAIL_MEMORY(error);
         }
-        spans->list[spans->count++] =
-            (struct gcmp_bits_span){slab->start[0] + (from - begin) / width,
-                                    slab->start[0] + (to - begin + width - 1) / width};
     }
     return GRADCMP_OK;
 }
@@ -201,36 +204,26 @@ static bool is_traceable(const struct takings *takings, const struct gcmp_bits_i
     return true;
 }
 
-static int compare_spans(const void *left, const void *right) {
-    const struct gcmp_bits_span *a = left, *b = right;
-    return a->begin < b->begin ? -1 : a->begin > b->begin;
-}
-
-/* Sort, and join what touches: into the arena. */
-static enum gradcmp_status keep_spans(struct gcmp_arena *arena, struct spans *spans,
+/* Settle the spans, and keep them in the arena. */
+static enum gradcmp_status keep_spans(struct gcmp_arena *arena, struct stretches *spans,
                                       struct gcmp_bits_owned *owned, struct gradcmp_error *error) {
+    settle(spans);
     struct gcmp_bits_span *kept = gcmp_arena_alloc(arena, spans->count, sizeof *kept);
     if (kept == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    qsort(spans->list, spans->count, sizeof *spans->list, compare_spans);
     for (size_t i = 0; i < spans->count; i++) {
-        struct gcmp_bits_span *last = owned->count == 0 ? NULL : &kept[owned->count - 1];
-        const struct gcmp_bits_span *next = &spans->list[i];
-        if (last != NULL && next->begin <= last->end) {
-            last->end = next->end > last->end ? next->end : last->end;
-        } else {
-            kept[owned->count++] = *next;
-        }
+        kept[i] = (struct gcmp_bits_span){spans->list[i].begin, spans->list[i].end};
     }
     owned->spans = kept;
+    owned->count = spans->count;
     return GRADCMP_OK;
 }
 
 /* Find what a pair of buffers holds of parameters; where either side's has none that is known, all
  * of it counts. */
 static enum gradcmp_status find_in_entry(struct gcmp_bits_match *match,
-                                         const struct takings takings[2], struct spans *spans,
+                                         const struct takings takings[2], struct stretches *spans,
                                          struct gcmp_bits_entry *entry,
                                          struct gradcmp_error *error) {
     const struct gcmp_bits_item *items[] = {entry->a, entry->b};
@@ -240,7 +233,8 @@ static enum gradcmp_status find_in_entry(struct gcmp_bits_match *match,
         const struct gradcmp_parameter *parameter = items[side]->parameter;
         bool is_known = is_traceable(&takings[side], items[side]);
         for (size_t i = 0; is_known && i < parameter->slab_count; i++) {
-            GCMP_TRY(add_spans(&takings[side], items[side], &parameter->slabs[i], spans, error));
+            GCMP_TRY(
+                add_spans(&takings[side].taken, items[side], &parameter->slabs[i], spans, error));
         }
         if (spans->count == before) {
             return give_up(match, "where parameters lie in all of them is not known", error);
@@ -268,7 +262,7 @@ static bool is_flat_pair(const struct gcmp_bits_entry *entry) {
 }
 
 static enum gradcmp_status find_owned(struct gcmp_bits_match *match, struct takings takings[2],
-                                      struct spans *spans, struct gradcmp_error *error) {
+                                      struct stretches *spans, struct gradcmp_error *error) {
     for (size_t side = 0; side < 2; side++) {
         GCMP_TRY(take_side(match, &takings[side], error));
         if (match->why_whole != NULL) {
@@ -299,14 +293,14 @@ size_t gcmp_bits_span_after(const struct gcmp_bits_owned *owned, uint64_t elem) 
 enum gradcmp_status gcmp_bits_find_owned(struct gcmp_bits_match *match,
                                          struct gradcmp_error *error) {
     struct takings takings[2] = {{.side = match->a}, {.side = match->b}};
-    struct spans spans = {0};
+    struct stretches spans = {0};
     bool has_pairs = false;
     for (size_t i = 0; i < match->count && !has_pairs; i++) {
         has_pairs = is_flat_pair(&match->entries[i]);
     }
     enum gradcmp_status status = has_pairs ? find_owned(match, takings, &spans, error) : GRADCMP_OK;
-    free(takings[0].list);
-    free(takings[1].list);
+    free(takings[0].taken.list);
+    free(takings[1].taken.list);
     free(spans.list);
     return status;
 }
