@@ -69,13 +69,13 @@ static enum gradcmp_status fail_tied(struct gcmp_comparison *comparison,
 /* Copies that are none fail the pair: pieces that overlap, and what ranks of the baseline hold
  * under one name, where it may be shards as well, so that nothing is there to compare with. */
 static void fail_copies(const struct gcmp_comparison *comparison, struct gradcmp_pair_report *pair,
-                        const struct gradcmp_parameter_report *parameter,
                         const struct gcmp_job *job) {
     const struct gradcmp_tally *tally = &job->tallies[0];
     struct gradcmp_error error = {0};
     const char *path = job->a.owner == 0 ? comparison->baseline.checkpoint->path : pair->path;
     unsigned long long differing = tally->elems - tally->equal_bits, elems = tally->elems;
-    char name[GCMP_COPY_NAME_BYTES];
+    char copy[GCMP_COPY_NAME_BYTES];
+    const char *name = job->a.parameter->name;
     bool in_first = tally->nonfinite_a > 0;
     if (tally->nonfinite_any > 0 && !job->a.parameter->overlap) {
         const struct gcmp_side *side = in_first ? &job->a : &job->b[0];
@@ -83,26 +83,25 @@ static void fail_copies(const struct gcmp_comparison *comparison, struct gradcmp
             &error, GRADCMP_ERROR_UNSUPPORTED, path, GRADCMP_NO_OFFSET,
             "%s: %llu of %llu elements of %s are NaN or Inf, and its other copies differ "
             "from it, so that there is no baseline of it; gradcmp check tells more",
-            parameter->name,
-            (unsigned long long)(in_first ? tally->nonfinite_a : tally->nonfinite_b), elems,
-            gcmp_copy_name(name, side->parameter, side->copy));
+            name, (unsigned long long)(in_first ? tally->nonfinite_a : tally->nonfinite_b), elems,
+            gcmp_copy_name(copy, side->parameter, side->copy));
     } else if (job->a.parameter->overlap) {
         gcmp_error_set(&error, GRADCMP_ERROR_CORRUPT, path, GRADCMP_NO_OFFSET,
                        "%s: chunks of one tensor overlap and hold different values (%llu of %llu "
                        "elements)",
-                       parameter->name, differing, elems);
+                       name, differing, elems);
     } else if (gcmp_is_of_stages(job->a.parameter)) {
         gcmp_error_set(&error, GRADCMP_ERROR_UNSUPPORTED, path, GRADCMP_NO_OFFSET,
                        "%s: the stages' copies of this tied weight hold different values (%llu of "
                        "%llu elements), so that there is no baseline of it: was their reduction "
                        "left out? As the candidate it can be judged, and gradcmp check tells more",
-                       parameter->name, differing, elems);
+                       name, differing, elems);
     } else {
         gcmp_error_set(&error, GRADCMP_ERROR_UNSUPPORTED, path, GRADCMP_NO_OFFSET,
                        "%s: files of ranks hold different values under this name (%llu of %llu "
                        "elements), and do not tell whether they are shards; save with "
                        "torch.distributed.checkpoint",
-                       parameter->name, differing, elems);
+                       name, differing, elems);
     }
     gcmp_pair_fail(pair, &error);
 }
@@ -144,9 +143,9 @@ static enum gradcmp_status note_nonfinite(struct gcmp_comparison *comparison,
     return far ? gcmp_pair_note(comparison, pair, error,
                                 "%s: copies in the %s differ: %s; the rest is beyond the bound too "
                                 "(relative difference %.3g)",
-                                parameter->name, side, which, rel)
+                                job->a.parameter->name, side, which, rel)
                : gcmp_pair_note(comparison, pair, error, "%s: copies in the %s differ: %s",
-                                parameter->name, side, which);
+                                job->a.parameter->name, side, which);
 }
 
 enum gradcmp_status gcmp_judge_copies(struct gcmp_comparison *comparison,
@@ -163,10 +162,10 @@ enum gradcmp_status gcmp_judge_copies(struct gcmp_comparison *comparison,
     double rel = tally->a2 > 0.0   ? sqrt(tally->d2 / tally->a2)
                  : tally->b2 > 0.0 ? (double)INFINITY
                                    : 0.0;
-    bool far = rel > gcmp_bound_at(&pair->bound, parameter->layer);
+    bool far = !(rel <= gcmp_bound_at(&pair->bound, parameter->layer));
     bool nonfinite = tally->nonfinite_any > 0, beyond = far || nonfinite;
     if (job->a.parameter->overlap || (job->a.parameter->of_ranks && beyond && job->a.owner == 0)) {
-        fail_copies(comparison, pair, parameter, job);
+        fail_copies(comparison, pair, job);
         return GRADCMP_OK;
     }
     if (beyond) {
@@ -179,6 +178,6 @@ enum gradcmp_status gcmp_judge_copies(struct gcmp_comparison *comparison,
                : gcmp_pair_note(comparison, pair, error,
                                 "%s: copies in the %s differ %s the bound (relative difference "
                                 "%.3g)",
-                                parameter->name, gcmp_side_name(&job->a),
+                                job->a.parameter->name, gcmp_side_name(&job->a),
                                 beyond ? "beyond" : "inside", rel);
 }

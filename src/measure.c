@@ -23,7 +23,9 @@ struct job_origin {
     uint32_t owner; /* side that copies, padding or the parameter belong to */
     const struct gradcmp_parameter *parameter; /* of that side */
     size_t first_result;                       /* of its tallies; JOB_VALUES has one a candidate */
-    size_t only_pair; /* 1 + the pair that alone is concerned; 0: all that the owner is in */
+    uint64_t compared; /* elements of it that are compared; pairs that compare others have jobs of
+                        * their own */
+    size_t only_pair;  /* 1 + the pair that alone is concerned; 0: all that the owner is in */
 };
 
 /* Where a tally of JOB_VALUES goes. */
@@ -139,6 +141,31 @@ static size_t find_measured(const struct gcmp_comparison *comparison, size_t p, 
     return found ? *cursor : SIZE_MAX;
 }
 
+/* Copies of one parameter, as far as it is compared: each further copy against the first. */
+static void plan_copies(struct plan *plan, struct gcmp_side side, struct job_origin origin) {
+    origin.kind = JOB_COPIES;
+    for (uint32_t copy = 1; copy < side.parameter->copy_count; copy++) {
+        struct gcmp_job *job = add_job(plan, side, origin.compared, origin);
+        struct gcmp_side other = side;
+        other.copy = copy;
+        add_result(plan, job, other, (struct value_target){0, 0});
+    }
+}
+
+/* What of one side is read besides values, of a parameter of which `compared` elements are
+ * compared: its copies, and the rows of a padded vocabulary beyond. */
+static void plan_extras(struct plan *plan, struct gcmp_side side, uint64_t compared) {
+    struct job_origin origin = {
+        .owner = side.owner, .parameter = side.parameter, .compared = compared};
+    plan_copies(plan, side, origin);
+    if (compared < side.parameter->elem_count) {
+        origin.kind = JOB_PADDING;
+        side.first_elem = compared;
+        add_job(plan, side, side.parameter->elem_count - compared, origin);
+        plan->result_count++;
+    }
+}
+
 /* Jobs for one baseline parameter: candidates that compare the same elements share one reading. */
 static void plan_parameter(const struct gcmp_comparison *comparison, struct plan *plan,
                            const struct gradcmp_parameter *a, const size_t *at) {
@@ -155,6 +182,7 @@ static void plan_parameter(const struct gcmp_comparison *comparison, struct plan
         if (seen) {
             continue;
         }
+        plan_extras(plan, baseline_side(comparison, a), elems);
         struct job_origin origin = {.kind = JOB_VALUES, .parameter = a};
         struct gcmp_job *job = add_job(plan, baseline_side(comparison, a), elems, origin);
         for (size_t q = p; q < comparison->report->pair_count; q++) {
@@ -187,19 +215,7 @@ static enum gradcmp_status plan_values(const struct gcmp_comparison *comparison,
     return GRADCMP_OK;
 }
 
-/* Copies of one parameter, as far as it is compared: each further copy against the first. */
-static void plan_copies(struct plan *plan, struct gcmp_side side, uint64_t compared) {
-    for (uint32_t copy = 1; copy < side.parameter->copy_count; copy++) {
-        struct job_origin origin = {
-            .kind = JOB_COPIES, .owner = side.owner, .parameter = side.parameter};
-        struct gcmp_job *job = add_job(plan, side, compared, origin);
-        struct gcmp_side other = side;
-        other.copy = copy;
-        add_result(plan, job, other, (struct value_target){0, 0});
-    }
-}
-
-/* A tied output layer that only one side stores, against that side's embedding. */
+/* A tied output layer that only one side stores, against that side's embedding; and its copies. */
 static void plan_tied(const struct gcmp_comparison *comparison, struct plan *plan, size_t p) {
     const struct gcmp_tied *tied = &comparison->pairings[p].tied;
     const struct gradcmp_pair_report *pair = &comparison->report->pairs[p];
@@ -211,21 +227,12 @@ static void plan_tied(const struct gcmp_comparison *comparison, struct plan *pla
         struct job_origin origin = {.kind = JOB_COPIES,
                                     .owner = side.owner,
                                     .parameter = side.parameter,
+                                    .compared = embedding->compared_elems,
                                     .only_pair = p + 1};
         struct gcmp_job *job = add_job(plan, side, embedding->compared_elems, origin);
         side.parameter = tied->output;
         add_result(plan, job, side, (struct value_target){0, 0});
-    }
-}
-
-/* The rows of a padded vocabulary beyond what any pair compares. */
-static void plan_padding(struct plan *plan, struct gcmp_side side, uint64_t compared) {
-    if (compared < side.parameter->elem_count) {
-        struct job_origin origin = {
-            .kind = JOB_PADDING, .owner = side.owner, .parameter = side.parameter};
-        side.first_elem = compared;
-        add_job(plan, side, side.parameter->elem_count - compared, origin);
-        plan->result_count++;
+        plan_copies(plan, side, origin);
     }
 }
 
@@ -264,38 +271,9 @@ static void plan_alone(const struct gcmp_comparison *comparison, struct plan *pl
     }
 }
 
-/* What of the baseline's parameter `name` is compared at most, over all pairs; UINT64_MAX: nothing.
- */
-static uint64_t most_compared(const struct gcmp_comparison *comparison, const char *name,
-                              size_t *cursors) {
-    uint64_t most = UINT64_MAX;
-    for (size_t p = 0; p < comparison->report->pair_count; p++) {
-        size_t at = find_measured(comparison, p, &cursors[p], name);
-        if (at != SIZE_MAX) {
-            uint64_t elems = comparison->report->pairs[p].parameters[at].compared_elems;
-            most = most == UINT64_MAX || elems > most ? elems : most;
-        }
-    }
-    return most;
-}
-
-static enum gradcmp_status plan_extras(const struct gcmp_comparison *comparison, struct plan *plan,
-                                       struct gradcmp_error *error) {
+/* What is read besides values, of candidates, and of what one side alone has. */
+static void plan_rest(const struct gcmp_comparison *comparison, struct plan *plan) {
     const struct gradcmp_report *report = comparison->report;
-    size_t *cursors = calloc(report->pair_count, sizeof *cursors);
-    if (cursors == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    const struct gradcmp_model *model = comparison->baseline.model;
-    for (size_t i = 0; i < model->count; i++) {
-        const struct gradcmp_parameter *a = &model->parameters[i];
-        uint64_t compared = most_compared(comparison, a->name, cursors);
-        if (compared != UINT64_MAX) {
-            plan_copies(plan, baseline_side(comparison, a), compared);
-            plan_padding(plan, baseline_side(comparison, a), compared);
-        }
-    }
-    free(cursors);
     for (size_t p = 0; p < report->pair_count; p++) {
         const struct gradcmp_pair_report *pair = &report->pairs[p];
         if (!gcmp_pair_is_open(pair)) {
@@ -305,26 +283,27 @@ static enum gradcmp_status plan_extras(const struct gcmp_comparison *comparison,
         plan_alone(comparison, plan, p);
         for (size_t i = 0; i < pair->parameter_count; i++) {
             if (is_measured(&pair->parameters[i])) {
-                struct gcmp_side b =
-                    candidate_side(comparison, p, comparison->pairings[p].sides[i].b);
-                plan_copies(plan, b, pair->parameters[i].compared_elems);
-                plan_padding(plan, b, pair->parameters[i].compared_elems);
+                plan_extras(plan, candidate_side(comparison, p, comparison->pairings[p].sides[i].b),
+                            pair->parameters[i].compared_elems);
             }
         }
     }
-    return GRADCMP_OK;
 }
 
 /* Upper bounds of jobs and results. */
 static size_t count_results(const struct gcmp_comparison *comparison) {
     size_t count = 0;
     const struct gradcmp_model *model = comparison->baseline.model;
+    const size_t pairs = comparison->report->pair_count;
     for (size_t i = 0; i < model->count; i++) {
-        count += model->parameters[i].copy_count + 1u;
+        /* Of rows of a vocabulary, each pair may compare another number. */
+        const struct gradcmp_parameter *a = &model->parameters[i];
+        count += (a->vocab_rows ? pairs : 1) * (a->copy_count + 1u);
     }
-    for (size_t p = 0; p < comparison->report->pair_count; p++) {
+    for (size_t p = 0; p < pairs; p++) {
         const struct gradcmp_pair_report *pair = &comparison->report->pairs[p];
-        count++;
+        const struct gradcmp_parameter *tied = comparison->pairings[p].tied.output;
+        count += tied == NULL ? 0u : tied->copy_count;
         for (size_t i = 0; i < pair->parameter_count; i++) {
             const struct gradcmp_parameter *b = comparison->pairings[p].sides[i].b;
             count += 2u + (b == NULL ? 0u : b->copy_count);
@@ -382,7 +361,7 @@ static void take_values(struct gcmp_comparison *comparison, const struct plan *p
     }
 }
 
-/* Call `visit` for each open pair that a job of `owner` concerns, with the parameter's report. */
+/* Call `visit` for each open pair that a job concerns, with the parameter's report. */
 typedef enum gradcmp_status (*visit_fn)(struct gcmp_comparison *comparison,
                                         struct gradcmp_pair_report *pair,
                                         struct gradcmp_parameter_report *parameter,
@@ -398,7 +377,7 @@ static enum gradcmp_status visit_pairs(struct gcmp_comparison *comparison,
             continue;
         }
         struct gradcmp_parameter_report *report = find_parameter(pair, origin->parameter->name);
-        if (report != NULL && is_measured(report)) {
+        if (report != NULL && is_measured(report) && report->compared_elems == origin->compared) {
             GCMP_TRY(visit(comparison, pair, report, job, error));
         }
     }
@@ -482,15 +461,58 @@ static enum gradcmp_status take_alone(struct gcmp_comparison *comparison, const 
 }
 
 /* True where squares of float64 values left the range of binary64 although the values did not. */
-static bool needs_scaling(const struct gradcmp_parameter_report *report) {
-    const struct gradcmp_tally *t = &report->tally;
-    bool wide =
-        report->dtype_a == GRADCMP_DTYPE_FLOAT64 || report->dtype_b == GRADCMP_DTYPE_FLOAT64;
+static bool needs_scaling(uint32_t dtype_a, uint32_t dtype_b, const struct gradcmp_tally *t) {
+    bool wide = dtype_a == GRADCMP_DTYPE_FLOAT64 || dtype_b == GRADCMP_DTYPE_FLOAT64;
     bool overflow = !isfinite(t->a2) || !isfinite(t->b2) || !isfinite(t->ad) || !isfinite(t->d2);
     /* Below DBL_MIN / DBL_EPSILON a sum of squares has lost bits to underflow. */
     double least = DBL_MIN / DBL_EPSILON;
     bool underflow = (t->max_a > 0.0 && t->a2 < least) || (t->max_b > 0.0 && t->b2 < least);
-    return wide && (overflow || underflow);
+    return wide && (overflow || underflow) && fmax(t->max_a, t->max_b) > 0.0;
+}
+
+/* The scale that brings the largest value of both sides to 1 to 2. */
+static int common_scale_log2(const struct gradcmp_tally *tally) {
+    return -ilogb(fmax(tally->max_a, tally->max_b));
+}
+
+/* Plan to read copies of float64 again, scaled, whose squares left the range. */
+static enum gradcmp_status plan_scaled_copies(const struct plan *plan, struct plan *again,
+                                              struct gradcmp_error *error) {
+    for (size_t j = 0; j < plan->job_count; j++) {
+        const struct gcmp_job *job = &plan->jobs[j];
+        const struct job_origin *origin = &plan->origins[j];
+        if (origin->kind != JOB_COPIES ||
+            !needs_scaling(job->a.parameter->dtype, job->b[0].parameter->dtype, job->tallies)) {
+            continue;
+        }
+        if (again->jobs == NULL) {
+            GCMP_TRY(plan_init(again, plan->job_count, plan->job_count, error));
+        }
+        struct gcmp_job *scaled = add_job(again, job->a, job->elems, *origin);
+        scaled->scale_log2 = common_scale_log2(job->tallies);
+        add_result(again, scaled, job->b[0], (struct value_target){0, origin->first_result});
+    }
+    return GRADCMP_OK;
+}
+
+/* The sums of copies are asked only how far these are from each other: any scale will do. */
+static enum gradcmp_status measure_scaled_copies(struct gcmp_comparison *comparison,
+                                                 struct plan *plan, struct gradcmp_error *error) {
+    struct plan again = {0};
+    enum gradcmp_status status = plan_scaled_copies(plan, &again, error);
+    if (status == GRADCMP_OK && again.job_count > 0) {
+        status = run_plan(comparison, &again, error);
+    }
+    for (size_t r = 0; status == GRADCMP_OK && r < again.result_count; r++) {
+        const struct gradcmp_tally *scaled = &again.tallies[r];
+        struct gradcmp_tally *tally = &plan->tallies[again.targets[r].parameter];
+        tally->a2 = scaled->a2;
+        tally->b2 = scaled->b2;
+        tally->ad = scaled->ad;
+        tally->d2 = scaled->d2;
+    }
+    plan_free(&again);
+    return status;
 }
 
 /* Read a parameter again so that the largest value of both sides is from 1 to 2; and, where that
@@ -502,7 +524,7 @@ static void plan_again(const struct gcmp_comparison *comparison, struct plan *pl
     const struct gcmp_side sides[] = {baseline_side(comparison, paired->a),
                                       candidate_side(comparison, p, paired->b)};
     const double largest[] = {report->tally.max_a, report->tally.max_b};
-    const int scale = -ilogb(fmax(largest[0], largest[1]));
+    const int scale = common_scale_log2(&report->tally);
     struct job_origin origin = {.kind = JOB_VALUES, .parameter = paired->a};
     struct gcmp_job *job = add_job(plan, sides[0], report->compared_elems, origin);
     job->scale_log2 = scale;
@@ -529,8 +551,8 @@ static enum gradcmp_status plan_scaled(const struct gcmp_comparison *comparison,
         const struct gradcmp_pair_report *pair = &comparison->report->pairs[p];
         for (size_t i = 0; i < pair->parameter_count; i++) {
             const struct gradcmp_parameter_report *report = &pair->parameters[i];
-            if (gcmp_pair_is_open(pair) && is_measured(report) && needs_scaling(report) &&
-                fmax(report->tally.max_a, report->tally.max_b) > 0.0) {
+            if (gcmp_pair_is_open(pair) && is_measured(report) &&
+                needs_scaling(report->dtype_a, report->dtype_b, &report->tally)) {
                 plan_again(comparison, plan, p, i);
             }
         }
@@ -613,12 +635,13 @@ enum gradcmp_status gcmp_measure(struct gcmp_comparison *comparison, struct grad
     GCMP_TRY(plan_init(&plan, results, results, error));
     enum gradcmp_status status;
     GCMP_TRY_OUT(plan_values(comparison, &plan, error));
-    GCMP_TRY_OUT(plan_extras(comparison, &plan, error));
+    plan_rest(comparison, &plan);
     for (size_t p = 0; p < comparison->report->pair_count; p++) {
         comparison->report->pairs[p].bytes = needed_bytes(comparison, p);
     }
     GCMP_TRY_OUT(run_plan(comparison, &plan, error));
     take_values(comparison, &plan);
+    GCMP_TRY_OUT(measure_scaled_copies(comparison, &plan, error));
     GCMP_TRY_OUT(take_extras(comparison, &plan, error));
     GCMP_TRY_OUT(take_alone(comparison, &plan, error));
     status = measure_scaled(comparison, error);
