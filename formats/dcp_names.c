@@ -271,7 +271,9 @@ static enum gradcmp_status assign_ids(struct naming *naming) {
         has_all_weights(naming)) {
         /* The order cannot be seen: the numbers keep their meaning, and another checkpoint may name
          * them. */
-        *naming->error = (struct gradcmp_error){0};
+        if (naming->error != NULL) {
+            *naming->error = (struct gradcmp_error){0};
+        }
         return keep_numbers(naming);
     }
     GCMP_TRY(status);
