@@ -187,6 +187,13 @@ static int64_t source_layer(const struct gradcmp_pair_report *pair) {
     return layer;
 }
 
+/* True for what an error in a layer nearer to the loss leads to: values that are off, in a
+ * parameter that both sides have once. */
+static bool may_be_inherited(const struct gradcmp_parameter_report *parameter) {
+    return parameter->verdict == GRADCMP_VERDICT_FAIL ||
+           parameter->verdict == GRADCMP_VERDICT_SCALE;
+}
+
 /* Causes that only the other parameters show. */
 static enum gradcmp_status fill_rest(const struct gcmp_cause_scene *scene, struct gcmp_arena *arena,
                                      struct gradcmp_error *error) {
@@ -206,7 +213,7 @@ static enum gradcmp_status fill_rest(const struct gcmp_cause_scene *scene, struc
             kind = GCMP_CAUSE_ROUTING;
             text = "some experts differ by part of their tokens, the others agree; "
                    "--allow-routing lets that pass";
-        } else if (parameter->layer < source && parameter->verdict != GRADCMP_VERDICT_SHAPE) {
+        } else if (parameter->layer < source && may_be_inherited(parameter)) {
             kind = GCMP_CAUSE_UPSTREAM;
             text = "a layer nearer to the loss fails";
         }
@@ -453,8 +460,9 @@ static bool is_all_routing(const struct gradcmp_pair_report *pair) {
             continue;
         }
         enum gcmp_cause_kind kind = kind_of(parameter);
-        bool explained = kind == GCMP_CAUSE_ROUTING ||
-                         (kind == GCMP_CAUSE_UPSTREAM && parameter->rel <= MOST_MOVED);
+        bool explained = may_be_inherited(parameter) &&
+                         (kind == GCMP_CAUSE_ROUTING ||
+                          (kind == GCMP_CAUSE_UPSTREAM && parameter->rel <= MOST_MOVED));
         if (!explained) {
             return false;
         }

@@ -285,6 +285,12 @@ static void test_routing__passes_where_it_is_allowed_and_explains_all(void **sta
     spoil("layers.1.mlp.fc1", 1.0, 0.08);
     assert_int_equal(outcome_when(false), GRADCMP_OUTCOME_INCONSISTENT);
     assert_int_equal(outcome_when(true), GRADCMP_OUTCOME_CONSISTENT);
+    struct gradcmp_parameter_report *below = maker_find(&maker, "layers.1.mlp.fc1");
+    below->copies_conflict = true; /* that is not inherited */
+    assert_int_equal(outcome_when(true), GRADCMP_OUTCOME_INCONSISTENT);
+    expect_kind(&below->causes[0], "unexplained");
+    below->copies_conflict = false;
+    assert_int_equal(outcome_when(true), GRADCMP_OUTCOME_CONSISTENT);
     spoil("layers.1.mlp.fc1", 1.0, 0.8); /* more than a few tokens make */
     assert_int_equal(outcome_when(true), GRADCMP_OUTCOME_INCONSISTENT);
     maker_end(&maker);
