@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/catalogue.h"
+#include "base/checked.h"
+#include "base/dtype.h"
 #include "base/text.h"
 #include "formats/dcp_keys.h"
 #include "formats/plain_names.h"
@@ -290,6 +292,35 @@ static enum gradcmp_status mark_seen(struct search *search, const struct gcmp_no
     return add_seen(search, node, 0, is_new);
 }
 
+/* Count a tensor that is passed over where it stands: in a list, or far down. What cannot be viewed
+ * is not refused for that. */
+static enum gradcmp_status pass_over(struct search *search, const struct gcmp_node *tensor) {
+    struct gradcmp_catalogue *catalogue = search->place->set->catalogue;
+    struct gradcmp_error error = {0};
+    struct gradcmp_extent view;
+    uint64_t elems = 0;
+    GCMP_TRY(gcmp_pt_visit(search->place, tensor, GCMP_PT_TENSOR_BYTES));
+    enum gradcmp_status status = gcmp_torch_tensor(search->place->torch, tensor, &view, &error);
+    if (status == GRADCMP_OK && (!gcmp_dtype_is_float((enum gradcmp_dtype)view.dtype) ||
+                                 (gcmp_product(view.shape, view.ndim, &elems) && elems <= 1))) {
+        return GRADCMP_OK;
+    }
+    if (catalogue->unclaimed_count++ == 0) {
+        return keep_path(search, &catalogue->unclaimed_first);
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status pass_over_dict(struct search *search, const struct gcmp_node *dict) {
+    for (size_t i = 0; i < gcmp_node_count(dict); i++) {
+        const struct gcmp_node *key, *value;
+        if (gcmp_node_pair(dict, i, &key, &value) && gcmp_pt_is_tensor(value)) {
+            GCMP_TRY(pass_over(search, value));
+        }
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status look_into(struct search *search, const struct gcmp_node *node,
                                      const char *word, unsigned depth);
 
@@ -324,6 +355,9 @@ static enum gradcmp_status look_into_list(struct search *search, const struct gc
         char number[24];
         if (is_dict(item) || i % LIST_STEP == 0) { /* a list of numbers may be held often */
             GCMP_TRY(gcmp_pt_visit(search->place, list, 0));
+        }
+        if (gcmp_pt_is_tensor(item)) {
+            GCMP_TRY(pass_over(search, item));
         }
         if (is_dict(item)) {
             snprintf(number, sizeof number, "%zu", i);
@@ -373,8 +407,11 @@ static enum gradcmp_status look_at(struct search *search, const struct gcmp_node
         return add_optimizer(search, node);
     }
     bool has_states = !gcmp_dcp_is_model(word) && tells_states(node);
-    if (has_states || (has_tensor(node) && (depth <= MAX_DEPTH || gcmp_dcp_is_model(word)))) {
+    bool has_any = has_tensor(node);
+    if (has_states || (has_any && (depth <= MAX_DEPTH || gcmp_dcp_is_model(word)))) {
         GCMP_TRY(add_candidate(search, node, word, has_states));
+    } else if (has_any) {
+        GCMP_TRY(pass_over_dict(search, node));
     }
     return look_into_dict(search, node, word, depth);
 }

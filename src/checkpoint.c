@@ -13,6 +13,7 @@
 #include "bucket_proof.h"
 #include "engine/engine.h"
 #include "sibling.h"
+#include "unclaimed.h"
 
 enum { SURE = 2 }; /* the most that a probe says */
 
@@ -50,6 +51,7 @@ static enum gradcmp_status open_catalogue(struct gradcmp_checkpoint *checkpoint,
     }
     GCMP_TRY(status);
     GCMP_TRY(gcmp_note_betas(catalogue, error));
+    GCMP_TRY(gcmp_note_unclaimed(catalogue, error));
     GCMP_TRY(gcmp_unshard_states(catalogue, &checkpoint->arena, &checkpoint->states,
                                  &checkpoint->state_count, error));
     checkpoint->models =

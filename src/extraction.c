@@ -2,6 +2,7 @@
 #include "extraction.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,20 @@ static int compare_items(const void *left, const void *right) {
     return order != 0 ? order : strcmp(a->parameter->name, b->parameter->name);
 }
 
+static void warn_unclaimed(const struct gcmp_extraction *extraction) {
+    const struct gradcmp_catalogue *catalogue = &extraction->checkpoint->catalogue;
+    const struct gradcmp_options *options = &extraction->options;
+    if (catalogue->unclaimed_count > 0 && options->warn != NULL) {
+        char line[4096];
+        snprintf(line, sizeof line,
+                 "%s: left out: %zu tensor%s of no model and of no optimizer's state, such as "
+                 "%.160s",
+                 extraction->checkpoint->path, catalogue->unclaimed_count,
+                 catalogue->unclaimed_count == 1 ? "" : "s", catalogue->unclaimed_first);
+        options->warn(options->warn_user, line);
+    }
+}
+
 enum gradcmp_status gcmp_extraction_make(struct gcmp_extraction *extraction,
                                          struct gradcmp_error *error) {
     GCMP_TRY(gcmp_checkpoint_load_all(extraction->checkpoint, error));
@@ -88,6 +103,7 @@ enum gradcmp_status gcmp_extraction_make(struct gcmp_extraction *extraction,
     }
     GCMP_TRY(choose_items(extraction, error));
     qsort(extraction->items, extraction->count, sizeof *extraction->items, compare_items);
+    warn_unclaimed(extraction);
     return GRADCMP_OK;
 }
 

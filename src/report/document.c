@@ -97,6 +97,30 @@ static bool add_checked(struct case_builder *builder, const struct gradcmp_check
     return whole->text != NULL;
 }
 
+/* What the catalogues note, with their paths, into *notes; false without memory. */
+static bool gather_notes(const struct gradcmp_findings *findings, struct gcmp_arena *arena,
+                         const char ***notes, size_t *count) {
+    size_t most = 0;
+    *count = 0;
+    for (size_t i = 0; i < findings->checked_count; i++) {
+        const struct gradcmp_catalogue *catalogue = findings->checked[i].catalogue;
+        most += catalogue == NULL ? 0 : catalogue->note_count;
+    }
+    *notes = gcmp_arena_alloc(arena, most, sizeof **notes);
+    for (size_t i = 0; *notes != NULL && i < findings->checked_count; i++) {
+        const struct gradcmp_checked *checked = &findings->checked[i];
+        for (size_t k = 0; checked->catalogue != NULL && k < checked->catalogue->note_count; k++) {
+            const char *note =
+                gcmp_arena_format(arena, "%s: %s", checked->path, checked->catalogue->notes[k]);
+            (*notes)[(*count)++] = note;
+            if (note == NULL) {
+                return false;
+            }
+        }
+    }
+    return *notes != NULL;
+}
+
 /* "3 findings in 2 checkpoints, 1 could not be read". */
 static const char *summarize(const struct gradcmp_findings *findings, struct gcmp_arena *arena) {
     size_t unread = 0, count = gradcmp_findings_count(findings);
@@ -120,8 +144,10 @@ enum gradcmp_status gcmp_findings_list(const struct gradcmp_findings *findings,
     struct case_builder builder = {arena, NULL, 0};
     builder.cases = gcmp_arena_alloc(arena, count, sizeof *builder.cases);
     const char **paths = gcmp_arena_alloc(arena, findings->checked_count, sizeof *paths);
-    const char *summary = summarize(findings, arena);
-    bool is_fine = builder.cases != NULL && paths != NULL && summary != NULL;
+    const char *summary = summarize(findings, arena), **notes;
+    size_t note_count;
+    bool is_fine = gather_notes(findings, arena, &notes, &note_count) && builder.cases != NULL &&
+                   paths != NULL && summary != NULL;
     for (size_t i = 0; is_fine && i < findings->checked_count; i++) {
         paths[i] = findings->checked[i].path;
         is_fine = add_checked(&builder, &findings->checked[i]);
@@ -137,7 +163,9 @@ enum gradcmp_status gcmp_findings_list(const struct gradcmp_findings *findings,
                                    .paths = paths,
                                    .path_count = findings->checked_count,
                                    .cases = builder.cases,
-                                   .case_count = builder.count};
+                                   .case_count = builder.count,
+                                   .notes = notes,
+                                   .note_count = note_count};
     return GRADCMP_OK;
 }
 

@@ -33,6 +33,11 @@ static void write_checked(struct gcmp_emitter *json, const struct gradcmp_checke
     gcmp_emit_count(json, "tensors", checked->tensors);
     gcmp_emit_count(json, "elements", checked->elems);
     gcmp_emit_count(json, "bytes", checked->bytes);
+    gcmp_emit_open_array(json, "notes", false);
+    for (size_t i = 0; i < catalogue->note_count; i++) {
+        gcmp_emit_text(json, NULL, catalogue->notes[i]);
+    }
+    gcmp_emit_close(json);
     if (failed) {
         gcmp_emit_error(json, "error", &checked->error);
     }

@@ -33,6 +33,10 @@ static void add_checked(struct gcmp_page *page, const struct gradcmp_checked *ch
                    gcmp_figure_count(elems, checked->elems),
                    gcmp_figure_bytes(bytes, checked->bytes));
     gcmp_page_end_line(page);
+    for (size_t i = 0; i < checked->catalogue->note_count; i++) {
+        gcmp_page_add(page, "note          ");
+        gcmp_page_wrap(page, 14, 14, checked->catalogue->notes[i]);
+    }
     size_t shown =
         page->verbose || checked->finding_count < page->top ? checked->finding_count : page->top;
     for (size_t i = 0; i < shown; i++) {

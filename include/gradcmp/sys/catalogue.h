@@ -138,6 +138,10 @@ struct gradcmp_catalogue {
     size_t setting_count, setting_capacity;
     const char **notes; /* one line each, for the reader of the report */
     size_t note_count, note_capacity;
+    /* Tensors of several real numbers that are in no model and in no state. A reader counts those
+     * that it does not keep in `stored`. */
+    size_t unclaimed_count;
+    const char *unclaimed_first; /* where one of them stands; NULL: there is none */
 
     struct gradcmp_parallel parallel;
     int64_t iteration;            /* -1: not known */

@@ -1,0 +1,31 @@
+/* Counts what no reader takes for a part of the model or of an optimizer: what it keeps without a
+ * state, and what it counted itself. */
+#include "unclaimed.h"
+
+#include "base/catalogue.h"
+#include "base/checked.h"
+#include "base/dtype.h"
+
+/* Counters and learning rates are single numbers. */
+static bool is_unclaimed(const struct gradcmp_stored *stored) {
+    uint64_t elems = 0;
+    return stored->state == NULL && gcmp_dtype_is_float((enum gradcmp_dtype)stored->dtype) &&
+           (!gcmp_product(stored->shape, stored->ndim, &elems) || elems > 1);
+}
+
+enum gradcmp_status gcmp_note_unclaimed(struct gradcmp_catalogue *catalogue,
+                                        struct gradcmp_error *error) {
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        if (is_unclaimed(&catalogue->stored[i]) && catalogue->unclaimed_count++ == 0) {
+            catalogue->unclaimed_first = catalogue->stored[i].key;
+        }
+    }
+    size_t count = catalogue->unclaimed_count;
+    return count == 0
+               ? GRADCMP_OK
+               : gcmp_catalogue_note(catalogue, error,
+                                     "%zu tensor%s, such as %.160s, %s of no model and of "
+                                     "no optimizer's state; gradcmp bits alone compares %s",
+                                     count, count == 1 ? "" : "s", catalogue->unclaimed_first,
+                                     count == 1 ? "is" : "are", count == 1 ? "it" : "them");
+}
