@@ -268,6 +268,40 @@ static uint64_t true_vocab(const struct gcmp_comparison *comparison,
     return a > b ? a : b;
 }
 
+/* A vocabulary that is asked for must not leave out words that the run has, nor be larger than what
+ * either side stores. */
+static enum gradcmp_status check_vocab(const struct gcmp_comparison *comparison, size_t index,
+                                       struct gradcmp_error *error) {
+    const struct gcmp_participant *candidate = &comparison->candidates[index];
+    uint64_t asked = comparison->options->vocab, rows = 0;
+    uint64_t a = comparison->baseline.checkpoint->catalogue.vocab;
+    uint64_t b = candidate->checkpoint->catalogue.vocab, known = a > b ? a : b;
+    if (asked == 0) {
+        return GRADCMP_OK;
+    }
+    if (asked < known) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE,
+                  "--vocab %llu would leave out words: the arguments in the %s say %llu",
+                  (unsigned long long)asked, a >= b ? "baseline" : "candidate",
+                  (unsigned long long)known);
+    }
+    for (size_t i = 0; i < comparison->report->pairs[index].parameter_count; i++) {
+        const struct gcmp_paired *sides = &comparison->pairings[index].sides[i];
+        const struct gradcmp_parameter *of_each[] = {sides->a, sides->b};
+        for (size_t side = 0; side < 2; side++) {
+            const struct gradcmp_parameter *own = of_each[side];
+            bool is_larger = own != NULL && own->vocab_rows && own->shape[0] > rows;
+            rows = is_larger ? own->shape[0] : rows;
+        }
+    }
+    if (rows > 0 && asked > rows) {
+        GCMP_FAIL(error, GRADCMP_ERROR_USAGE,
+                  "--vocab %llu is more than the %llu rows of a vocabulary that are there",
+                  (unsigned long long)asked, (unsigned long long)rows);
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status note_vocab(struct gcmp_comparison *comparison,
                                       const struct gcmp_participant *candidate,
                                       struct gradcmp_pair_report *pair,
@@ -402,6 +436,7 @@ static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size
     GCMP_TRY(gcmp_pair_parameters(&input, comparison->report->arena, pair,
                                   &comparison->pairings[index], error));
     place_heads(pair);
+    GCMP_TRY(check_vocab(comparison, index, error));
     GCMP_TRY(check_types(pair, error));
     GCMP_TRY(check_inferred(comparison, pair, error));
     GCMP_TRY(gcmp_fit_use(comparison, pair, error));
