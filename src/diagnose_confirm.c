@@ -256,14 +256,25 @@ static bool begins_part(uint64_t row, uint64_t rows, uint32_t ranks) {
     return ranks > 1 && (rows < ranks || row % (rows / ranks) == 0);
 }
 
+/* True where a stored piece begins at `row`. */
+static bool begins_slab(const struct gradcmp_parameter *parameter, uint64_t row) {
+    size_t i = 0;
+    while (i < parameter->slab_count && parameter->slabs[i].start[0] != row) {
+        i++;
+    }
+    return i < parameter->slab_count;
+}
+
 /* True where rows from `row` on may be padding: fewer than a vocabulary is padded by, and not a
  * rank's whole part, which would be words that it lost. */
-static bool may_be_padding(const struct gcmp_search_scene *scene, uint64_t row, uint64_t rows) {
+static bool may_be_padding(const struct gcmp_search_scene *scene, const struct gcmp_paired *sides,
+                           uint64_t row, uint64_t rows) {
     uint32_t tp_a = gcmp_search_catalogue_a(scene)->parallel.tp,
              tp_b = gcmp_search_catalogue_b(scene)->parallel.tp;
     uint64_t unit = MOST_PADDING * (uint64_t)(tp_a > tp_b ? tp_a : tp_b);
     return row > 0 && row < rows && rows - row < (unit == 0 ? MOST_PADDING : unit) &&
-           !begins_part(row, rows, tp_a) && !begins_part(row, rows, tp_b);
+           !begins_part(row, rows, tp_a) && !begins_part(row, rows, tp_b) &&
+           !begins_slab(sides->a, row) && !begins_slab(sides->b, row);
 }
 
 /* Where the size of the vocabulary is not known, its padding was compared too: the last rows alone
@@ -281,7 +292,7 @@ static enum gradcmp_status look_for_padding(struct gcmp_search *search,
         return GRADCMP_OK;
     }
     uint64_t row = gcmp_sample_tail(lines);
-    if (!may_be_padding(scene, row, lines->rows)) {
+    if (!may_be_padding(scene, sides, row, lines->rows)) {
         return GRADCMP_OK;
     }
     struct gradcmp_parameter *a, *b;
