@@ -80,9 +80,14 @@ void gcmp_text_layer_name(struct gcmp_page *page, const struct gradcmp_pair_repo
         return;
     }
     gcmp_page_addf(page, "layer %" PRId64, layer);
-    for (size_t i = 0; i < pair->parameter_count; i++) {
-        if (pair->parameters[i].layer == layer && add_stored_layer(page, &pair->parameters[i])) {
-            return;
+    /* Of several towers, the one that fails. */
+    for (int is_bad = 1; is_bad >= 0; is_bad--) {
+        for (size_t i = 0; i < pair->parameter_count; i++) {
+            const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
+            if (parameter->layer == layer && gcmp_verdict_is_bad(parameter->verdict) == is_bad &&
+                add_stored_layer(page, parameter)) {
+                return;
+            }
         }
     }
 }
