@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "base/model_names.h"
 #include "stand_ins.h"
+#include "unshard/local.h"
 #include "unshard/names.h"
 
 /* Numbers, several of them, and not real ones: not a counter, and no part of an optimizer. Types
@@ -220,19 +221,69 @@ static enum gradcmp_status count_stateless(const struct gradcmp_catalogue *const
     return GRADCMP_OK;
 }
 
+static bool holds_shards(const struct gcmp_participant *side) {
+    return gcmp_local_has(&side->checkpoint->catalogue, "param");
+}
+
+/* Count the weights of one side's model. One that cannot be put together is not counted. */
+static enum gradcmp_status count_of_model(const struct gcmp_participant *side,
+                                          struct stateless *stateless,
+                                          struct gradcmp_error *error) {
+    const struct gradcmp_model *weights;
+    struct gradcmp_error refusal = {0};
+    enum gradcmp_status status =
+        gcmp_checkpoint_model(side->checkpoint, "param", &weights, &refusal);
+    if (status == GRADCMP_ERROR_MEMORY) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; status == GRADCMP_OK && i < weights->count; i++) {
+        const struct gradcmp_parameter *weight = &weights->parameters[i];
+        bool is_new;
+        if (!gcmp_name_is_norm_buffer(weight->name) &&
+            gcmp_name_filter_takes(stateless->filter, weight->name)) {
+            GCMP_TRY(gcmp_add_name(&stateless->names, weight->name, &is_new, error));
+            stateless->first = is_new && stateless->count == 0 ? weight->name : stateless->first;
+            stateless->count += is_new;
+            stateless->elems =
+                gcmp_add_saturated(stateless->elems, is_new ? weight->elem_count : 0);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* The same where ranks keep their own shards: by the models that these make. */
+static enum gradcmp_status count_in_models(const struct gcmp_participant *const sides[2],
+                                           struct stateless *stateless,
+                                           struct gradcmp_error *error) {
+    bool is_new;
+    for (size_t side = 0; side < 2; side++) {
+        for (size_t i = 0; i < sides[side]->model->count; i++) {
+            GCMP_TRY(gcmp_add_name(&stateless->names, sides[side]->model->parameters[i].name,
+                                   &is_new, error));
+        }
+    }
+    GCMP_TRY(count_of_model(sides[0], stateless, error));
+    return count_of_model(sides[1], stateless, error);
+}
+
 /* Say which weights have the state on neither side. */
 static enum gradcmp_status note_stateless(struct gcmp_comparison *comparison,
                                           struct gradcmp_pair_report *pair,
                                           struct gcmp_name_filter *filter,
                                           struct gradcmp_error *error) {
-    const struct gradcmp_catalogue *const sides[] = {comparison->report->baseline, pair->catalogue};
+    const struct gcmp_participant *const sides[] = {
+        &comparison->baseline, &comparison->candidates[pair - comparison->report->pairs]};
+    const struct gradcmp_catalogue *const catalogues[] = {comparison->report->baseline,
+                                                          pair->catalogue};
     struct stateless found = {.state = comparison->report->state,
                               .filter = filter,
                               .arena = GCMP_ARENA_INIT,
                               .names = GCMP_MAP_INIT,
                               .told = GCMP_MAP_INIT,
                               .places = GCMP_MAP_INIT};
-    enum gradcmp_status status = count_stateless(sides, &found, error);
+    enum gradcmp_status status = holds_shards(sides[0]) || holds_shards(sides[1])
+                                     ? count_in_models(sides, &found, error)
+                                     : count_stateless(catalogues, &found, error);
     pair->stateless = found.count;
     pair->stateless_elems = found.elems;
     if (status == GRADCMP_OK && found.count > 0) {

@@ -29,27 +29,63 @@ enum gradcmp_status gcmp_add_name(struct gcmp_map *names, const char *name, bool
     return GRADCMP_OK;
 }
 
-/* Take note of the names that have a state, and count them. */
-static enum gradcmp_status collect(struct gradcmp_catalogue *catalogue, struct gcmp_map *names,
-                                   struct gradcmp_error *error) {
+/* One side's names that have a first moment, or something in its place. */
+struct names {
+    struct gcmp_map map;
+    struct gcmp_arena arena;
+};
+
+/* True for what is stored under names of parameters, of the model or of a rank's own. */
+static bool has_name(const struct gradcmp_stored *stored) {
+    return stored->state != NULL && stored->name != NULL &&
+           (stored->layout == GRADCMP_LAYOUT_MODEL || stored->layout == GRADCMP_LAYOUT_LOCAL);
+}
+
+static bool is_named(const struct gradcmp_stored *stored, const char *state) {
+    return has_name(stored) && strcmp(stored->state, state) == 0;
+}
+
+/* Add a tensor's name; where that is one of a rank's, with the rank. */
+static enum gradcmp_status add(struct names *names, const struct gradcmp_stored *stored,
+                               bool *is_new, struct gradcmp_error *error) {
+    const char *name = stored->name;
+    const struct gradcmp_coords *at =
+        stored->layout == GRADCMP_LAYOUT_LOCAL && stored->piece_count > 0 ? stored->pieces[0].coords
+                                                                          : NULL;
+    if (at != NULL) {
+        name = gcmp_arena_format(&names->arena, "%d/%d/%d/%d/%d %s", (int)at->tp, (int)at->pp,
+                                 (int)at->ep, (int)at->etp, (int)at->dp, name);
+    }
+    if (name == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return gcmp_add_name(&names->map, name, is_new, error);
+}
+
+/* Take note of the names that have a first moment; *has_some: there is one, if without a name. */
+static enum gradcmp_status collect(struct gradcmp_catalogue *catalogue, struct names *names,
+                                   bool *has_some, struct gradcmp_error *error) {
+    *has_some = false;
     for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
         bool is_new;
-        if (gcmp_is_of_state(&catalogue->stored[i], STATE)) {
-            GCMP_TRY(gcmp_add_name(names, catalogue->stored[i].name, &is_new, error));
+        *has_some = *has_some || (stored->state != NULL && strcmp(stored->state, STATE) == 0);
+        if (is_named(stored, STATE)) {
+            GCMP_TRY(add(names, stored, &is_new, error));
         }
     }
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status replace(struct gradcmp_catalogue *catalogue, struct gcmp_map *names,
+static enum gradcmp_status replace(struct gradcmp_catalogue *catalogue, struct names *names,
                                    struct gradcmp_error *error) {
     const char *first = NULL;
     size_t count = 0;
     for (size_t i = 0; i < catalogue->stored_count; i++) {
         struct gradcmp_stored *stored = &catalogue->stored[i];
         bool is_new = false;
-        if (gcmp_is_of_state(stored, MOMENTUM)) {
-            GCMP_TRY(gcmp_add_name(names, stored->name, &is_new, error));
+        if (is_named(stored, MOMENTUM)) {
+            GCMP_TRY(add(names, stored, &is_new, error));
         }
         if (is_new) {
             stored->state = STATE;
@@ -63,15 +99,15 @@ static enum gradcmp_status replace(struct gradcmp_catalogue *catalogue, struct g
                                             count, first, STATE, MOMENTUM);
 }
 
-static enum gradcmp_status note_others(struct gradcmp_catalogue *catalogue, struct gcmp_map *names,
+static enum gradcmp_status note_others(struct gradcmp_catalogue *catalogue, struct names *names,
                                        struct gradcmp_error *error) {
     const struct gradcmp_stored *first = NULL;
     size_t count = 0;
     for (size_t i = 0; i < catalogue->stored_count; i++) {
         const struct gradcmp_stored *stored = &catalogue->stored[i];
         bool is_new = false;
-        if (stored->layout == GRADCMP_LAYOUT_MODEL && gcmp_is_optimizer_state(stored->state)) {
-            GCMP_TRY(gcmp_add_name(names, stored->name, &is_new, error));
+        if (has_name(stored) && gcmp_is_optimizer_state(stored->state)) {
+            GCMP_TRY(add(names, stored, &is_new, error));
         }
         first = is_new && count++ == 0 ? stored : first;
     }
@@ -85,20 +121,21 @@ static enum gradcmp_status note_others(struct gradcmp_catalogue *catalogue, stru
 
 static enum gradcmp_status stand_in(struct gcmp_participant *side, bool is_default,
                                     struct gradcmp_error *error) {
-    struct gcmp_map names = GCMP_MAP_INIT;
+    struct names names = {GCMP_MAP_INIT, GCMP_ARENA_INIT};
+    bool has_some;
     if (side->checkpoint == NULL) {
         return GRADCMP_OK;
     }
     struct gradcmp_catalogue *catalogue = &side->checkpoint->catalogue;
-    enum gradcmp_status status = collect(catalogue, &names, error);
-    bool has_some = names.count > 0;
+    enum gradcmp_status status = collect(catalogue, &names, &has_some, error);
     if (status == GRADCMP_OK && has_some && is_default) {
         status = replace(catalogue, &names, error);
     }
     if (status == GRADCMP_OK && has_some) {
         status = note_others(catalogue, &names, error);
     }
-    gcmp_map_free(&names);
+    gcmp_map_free(&names.map);
+    gcmp_arena_free(&names.arena);
     return status;
 }
 

@@ -31,7 +31,7 @@ class Storage:
 
 class Tensor:
     def __init__(self, dtype, shape, values):
-        self.storage, self.shape = Storage(dtype, values), tuple(shape)
+        self.storage, self.shape, self.values = Storage(dtype, values), tuple(shape), values
 
     def __reduce__(self):
         stride = [1] * len(self.shape)
