@@ -407,6 +407,38 @@ static enum gradcmp_status note_layers(struct gcmp_comparison *comparison,
                           comparison->report->state, (unsigned long long)absent);
 }
 
+/* True where the files place parameters, or have numbers for names. */
+static bool states_layers(const struct gradcmp_catalogue *catalogue) {
+    size_t i = 0;
+    while (i < catalogue->stored_count && catalogue->stored[i].stated_layer == 0) {
+        i++;
+    }
+    return i < catalogue->stored_count || catalogue->number_groups != NULL;
+}
+
+/* Say where names that show no layer are more than a head has: where an error begins is not known.
+ */
+static enum gradcmp_status note_unplaced(struct gcmp_comparison *comparison,
+                                         struct gradcmp_pair_report *pair,
+                                         struct gradcmp_error *error) {
+    enum { HEAD_PARAMETERS = 8, HEAD_SHARE = 4 };
+    const int64_t head = (int64_t)pair->bound.layers + 1;
+    const struct gradcmp_parameter_report *first = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *report = &pair->parameters[i];
+        first = report->layer == head && count++ == 0 ? report : first;
+    }
+    if (count <= HEAD_PARAMETERS || count <= pair->parameter_count / HEAD_SHARE ||
+        states_layers(comparison->report->baseline) || states_layers(pair->catalogue)) {
+        return GRADCMP_OK;
+    }
+    return gcmp_pair_note(comparison, pair, error,
+                          "the names of %zu of %zu parameters, such as %.160s, show no layer: they "
+                          "count as the head, next to the loss (--map FILE places them)",
+                          count, pair->parameter_count, first->name);
+}
+
 /* True where the run's arguments give the output layer weights of its own. */
 static bool says_untied(const struct gradcmp_checkpoint *checkpoint) {
     const struct gradcmp_setting *untie =
@@ -441,6 +473,7 @@ static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size
     GCMP_TRY(check_inferred(comparison, pair, error));
     GCMP_TRY(gcmp_fit_use(comparison, pair, error));
     GCMP_TRY(note_layers(comparison, pair, error));
+    GCMP_TRY(note_unplaced(comparison, pair, error));
     GCMP_TRY(gcmp_note_left_out(comparison, pair, filter, error));
     return note_vocab(comparison, candidate, pair, error);
 }

@@ -307,7 +307,8 @@ static enum gradcmp_status place_all(struct work *work) {
         }
         if (!item->is_gone && (uint64_t)item->parameter.layer > model->layers + 1) {
             GCMP_FAIL_AT(work->error, GRADCMP_ERROR_CORRUPT, work->mapping->path, GRADCMP_NO_OFFSET,
-                         "%.200s: l = %lld, the model has %llu layers and the head is %llu",
+                         "%.200s: l = %lld, the model has %llu layers and the head is %llu "
+                         "(\"layers: N\" in the map says how many)",
                          item->parameter.name, (long long)item->parameter.layer,
                          (unsigned long long)model->layers, (unsigned long long)model->layers + 1);
         }
