@@ -35,7 +35,7 @@ static int end_interrupted(const struct gradcmp_report *report,
 }
 
 int cli_run_compare(const struct cli_settings *settings) {
-    if (!check_operands(settings) || !cli_deliver_check(settings)) {
+    if (!cli_deliver_check(settings) || !check_operands(settings)) {
         return CLI_EXIT_TROUBLE;
     }
     struct cli_progress progress;

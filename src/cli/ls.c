@@ -55,7 +55,7 @@ static int list(struct gradcmp_checkpoint *checkpoint, const struct cli_settings
 
 int cli_run_ls(const struct cli_settings *settings) {
     bool to_file = settings->json != NULL && strcmp(settings->json, "-") != 0;
-    if (!check_operands(settings) || !cli_deliver_check(settings)) {
+    if (!cli_deliver_check(settings) || !check_operands(settings)) {
         return CLI_EXIT_TROUBLE;
     }
     struct cli_progress progress;

@@ -65,3 +65,6 @@ try --html same --markdown ./same a b
 try --html a a a
 # The same twice is one; the last of --color, --threads, --top and the like holds.
 try --k 3 --k 3 --color never --color always --threads 1 --threads 2 a b 2>&1 | tail -n 3
+# The report's file is the next argument, which may have been meant for a checkpoint.
+echo x >a.pt; echo x >b.pt
+try --json a.pt b.pt
