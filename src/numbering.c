@@ -390,8 +390,9 @@ enum gradcmp_status gcmp_name_numbers(struct gcmp_comparison *comparison,
         struct gradcmp_pair_report *pair = &comparison->report->pairs[i];
         const struct gradcmp_catalogue *candidate = catalogue_of(&comparison->candidates[i]);
         struct gradcmp_error pair_error = {0};
-        if (!gcmp_pair_is_open(pair) || candidate == NULL) {
-            continue;
+        bool counts = baseline_had || is_numbered_state(comparison, &comparison->candidates[i]);
+        if (!gcmp_pair_is_open(pair) || candidate == NULL || !counts) {
+            continue; /* whatever other candidates have */
         }
         bool candidate_had = has_numbers(candidate);
         if (settle_pair(comparison, i, &pair_error) != GRADCMP_OK) {

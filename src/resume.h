@@ -24,8 +24,9 @@ void gcmp_resume_free(struct gcmp_resume *resume);
 const char *gcmp_resume_path(const struct gcmp_resume *resume);
 
 /* The key of a pair: version of the program, options that judge (with the contents of their files),
- * the state, and both sides' paths, files (sizes, times, inodes) and what their folders' neighbours
- * tell of them. Nothing that it covers may have changed, or the pair is judged anew. */
+ * the state and whether it was named, and both sides' paths, files (sizes, times, inodes) and what
+ * is known of them, also from their folders' neighbours. Nothing that it covers may have changed,
+ * or the pair is judged anew. */
 struct gcmp_resume_key gcmp_resume_key_of(const struct gcmp_comparison *comparison, size_t index);
 
 /* Fill `pair` with what is kept under `key`, in `arena`; path, catalogue and fit are left to the

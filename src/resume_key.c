@@ -120,6 +120,19 @@ static void add_folder(struct digest *digest, struct gcmp_dir *dir) {
     free(queue.names);
 }
 
+/* Betas, clipping and what else the run's arguments say. */
+static void add_settings(struct digest *digest, const struct gradcmp_catalogue *catalogue) {
+    add_word(digest, catalogue->setting_count);
+    for (size_t i = 0; i < catalogue->setting_count; i++) {
+        const struct gradcmp_setting *setting = &catalogue->settings[i];
+        add_text(digest, setting->name);
+        add_word(digest, setting->kind);
+        add_word(digest, (uint64_t)setting->integer);
+        add_real(digest, setting->number);
+        add_text(digest, setting->text);
+    }
+}
+
 /* What a reader took from neighbours of the checkpoint stands in the catalogue. */
 static void add_catalogue(struct digest *digest, const struct gradcmp_catalogue *catalogue) {
     const struct gradcmp_parallel *parallel = &catalogue->parallel;
@@ -142,6 +155,11 @@ static void add_catalogue(struct digest *digest, const struct gradcmp_catalogue 
                               parallel->world};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         add_word(digest, words[i]);
+    }
+    add_settings(digest, catalogue);
+    add_word(digest, catalogue->note_count);
+    for (size_t i = 0; i < catalogue->note_count; i++) {
+        add_text(digest, catalogue->notes[i]);
     }
 }
 
@@ -181,8 +199,10 @@ static void add_contents(struct digest *digest, const char *path) {
     gcmp_dir_close(dir);
 }
 
-/* All that judges; what only says how to read and to print is left out. */
+/* All that judges; what only says how to read and to print is left out. A state that is named means
+ * less than the same one by default, for which others may stand in. */
 static void add_options(struct digest *digest, const struct gradcmp_options *options) {
+    add_text(digest, options->state);
     add_text(digest, options->match);
     add_text(digest, options->exclude);
     add_word(digest, options->dtype);
