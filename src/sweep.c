@@ -8,6 +8,14 @@
 #include "resume.h"
 #include "sweep.h"
 
+/* A repeat that is compared bit for bit with the first run of its configuration: entries of a
+ * recipe are sorted by configuration, then by number. */
+static bool is_twin(const struct gcmp_roster *roster, size_t index) {
+    const struct gcmp_entry *entry = &roster->entries[index];
+    return entry->repeat > 1 && index > 0 && entry[-1].key != NULL &&
+           entry[-1].place == entry->place;
+}
+
 /* --- the baseline --- */
 
 /* What a checkpoint says of its parallelism; 0 where it cannot be opened or says nothing. Megatron
@@ -35,7 +43,7 @@ static enum gradcmp_status choose_least(struct gcmp_roster *roster, struct gradc
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < roster->count; i++) {
         uint64_t ranks = ranks_of(roster->entries[i].path, &roster->options);
-        if (ranks != 0 && ranks < least && roster->entries[i].repeat <= 1) {
+        if (ranks != 0 && ranks < least && !is_twin(roster, i)) {
             least = ranks;
             roster->baseline = i;
         }
@@ -71,7 +79,7 @@ static enum gradcmp_status choose_baseline(struct gcmp_roster *roster, const cha
 /* --- rows --- */
 
 static bool is_row(const struct gcmp_roster *roster, size_t index) {
-    return index != roster->baseline && roster->entries[index].repeat <= 1;
+    return index != roster->baseline && !is_twin(roster, index);
 }
 
 static enum gradcmp_status make_rows(struct gradcmp_sweep *sweep, const struct gcmp_roster *roster,
@@ -199,7 +207,7 @@ static enum gradcmp_status run_repeats(struct gradcmp_sweep *sweep,
         size_t first = i;
         while (first > 0 && roster->entries[i].key != NULL &&
                roster->entries[first - 1].key != NULL &&
-               strcmp(roster->entries[first - 1].key, roster->entries[i].key) == 0) {
+               roster->entries[first - 1].place == roster->entries[i].place) {
             first--;
         }
         if (first < i && status == GRADCMP_OK) {
@@ -257,6 +265,10 @@ static enum gradcmp_status run(struct gradcmp_sweep *sweep, struct gcmp_roster *
     sweep->root = roster->root;
     sweep->baseline_label = baseline->label;
     sweep->baseline_reason = roster->baseline_reason;
+    sweep->left = roster->left;
+    sweep->left_count = roster->left_count;
+    sweep->absent = roster->absent;
+    sweep->absent_count = roster->absent_count;
     GCMP_TRY(make_rows(sweep, roster, paths, error));
     size_t rows = 0;
     for (size_t i = 0; i < roster->count; i++) {

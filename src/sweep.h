@@ -12,7 +12,8 @@ struct gcmp_entry {
     const char *label, *path;
     bool has_expected;
     enum gradcmp_outcome expected;
-    const char *key;                   /* of a recipe: which of its configurations; NULL */
+    const char *key;                   /* of a recipe: the name of its configuration; NULL */
+    size_t place;                      /* of a recipe: that of the configuration in it */
     uint64_t repeat;                   /* of a recipe; 0: none */
     const struct gcmp_yaml *arguments; /* of a recipe: what the run was to do; NULL */
 };
@@ -26,11 +27,15 @@ struct gcmp_roster {
     size_t count, capacity;
     size_t baseline; /* index of the entry; SIZE_MAX: to be chosen */
     const char *baseline_reason;
-    struct gradcmp_options options; /* the caller's, and what the plan sets */
-    struct gcmp_resume *resume;     /* what was judged before; NULL: nothing is kept */
-    const char *golden;             /* file of golden values; NULL: none */
-    const char *golden_note;        /* why there is none; or NULL */
-    bool golden_was_found;          /* beside a recipe, not named by the caller */
+    struct gradcmp_options options;  /* the caller's, and what the plan sets */
+    struct gcmp_resume *resume;      /* what was judged before; NULL: nothing is kept */
+    const char *golden;              /* file of golden values; NULL: none */
+    const char *golden_note;         /* why there is none; or NULL */
+    bool golden_was_found;           /* beside a recipe, not named by the caller */
+    struct gradcmp_sweep_left *left; /* what is there and not compared */
+    size_t left_count;
+    struct gradcmp_sweep_absent *absent; /* configurations of a recipe without a run */
+    size_t absent_count;
 };
 
 /* Add an entry; its label is its path below the root where none is given. Errors: MEMORY; LIMIT for
@@ -38,6 +43,18 @@ struct gcmp_roster {
 GRADCMP_MUST_USE enum gradcmp_status gcmp_roster_add(struct gcmp_roster *roster,
                                                      const struct gcmp_entry *entry,
                                                      struct gradcmp_error *error);
+
+/* What is left out of a sweep for one reason. */
+struct gcmp_left_out {
+    const char *noun, *why; /* "checkpoint", "in no folder repeat_R_key_KEY" */
+    const char *const *paths;
+    size_t count;
+};
+
+/* Note what was left out, with the first of its paths; nothing where count is 0. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_roster_leave_out(struct gcmp_roster *roster,
+                                                           const struct gcmp_left_out *out,
+                                                           struct gradcmp_error *error);
 
 /* Say of each link that was not followed that nothing of it is compared. */
 void gcmp_roster_warn_of_links(const struct gcmp_roster *roster, const struct gcmp_runs *runs);

@@ -121,8 +121,7 @@ static enum gradcmp_status compare_run(struct golden *golden, const struct run *
 /* The golden values are those of the first configuration; others are padded to other sizes. Of a
  * sweep that is no recipe they are the baseline's. */
 static bool is_first(const struct gcmp_entry *entry) {
-    return entry->key != NULL && (entry->key[0] == '\0' || strcmp(entry->key, "1") == 0 ||
-                                  strcmp(entry->key, "MODEL_ARGS") == 0);
+    return entry->key != NULL && strcmp(entry->key, "MODEL_ARGS") == 0;
 }
 
 static void learn_padding(struct golden *golden, const struct gcmp_entry *entry,

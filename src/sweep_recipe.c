@@ -13,29 +13,44 @@
 
 static const char KEY_PREFIX[] = "MODEL_ARGS";
 
-/* The arguments that a folder's KEY stands for: the key itself ("MODEL_ARGS_2"), or its number
- * ("2"; the first is 1, and may be left empty). NULL: none. */
-static const struct gcmp_yaml *arguments_of(const struct gcmp_yaml *root, const char *key) {
-    char name[sizeof KEY_PREFIX + 64];
-    if (strncmp(key, KEY_PREFIX, strlen(KEY_PREFIX)) == 0) {
-        return gcmp_yaml_get(root, key);
-    }
-    if (strcmp(key, "1") == 0 || key[0] == '\0') {
-        return gcmp_yaml_get(root, KEY_PREFIX);
-    }
-    snprintf(name, sizeof name, "%s_%.60s", KEY_PREFIX, key);
-    return gcmp_yaml_get(root, name);
+/* A recipe while its runs are looked for. */
+struct recipe {
+    struct gcmp_roster *roster;
+    const struct gcmp_yaml *root;
+    const char *folder;  /* of the runs */
+    const char **others; /* paths of checkpoints that are no runs of it */
+    size_t other_count;
+};
+
+static bool is_configuration(const char *name) {
+    return strncmp(name, KEY_PREFIX, strlen(KEY_PREFIX)) == 0;
 }
 
-/* Take "repeat_R_key_KEY" apart: the part of a path that begins so. False where there is none. */
-static bool read_folder(struct gcmp_arena *arena, const char *path, uint64_t *repeat,
-                        const char **key) {
-    const char *at = strstr(path, "repeat_");
+/* The place of the configuration that a folder's KEY stands for: the key itself ("MODEL_ARGS_2"),
+ * or its number ("2"; the first is 1, and may be left empty). SIZE_MAX: none. */
+static size_t place_of(const struct gcmp_yaml *root, const char *key) {
+    char numbered[sizeof KEY_PREFIX + 64];
+    bool is_first = strcmp(key, "1") == 0 || key[0] == '\0';
+    snprintf(numbered, sizeof numbered, "%s%s%.60s", KEY_PREFIX, is_first ? "" : "_",
+             is_first ? "" : key);
+    const char *name = is_configuration(key) ? key : numbered;
+    for (size_t i = 0; i < root->count; i++) {
+        if (strcmp(root->keys[i]->text, name) == 0) {
+            return i;
+        }
+    }
+    return SIZE_MAX;
+}
+
+/* Take a part of a path apart that is "repeat_R_key_KEY" as a whole; false for any other. */
+static bool read_part(struct gcmp_arena *arena, const char *part, uint64_t *repeat,
+                      const char **key) {
     char *end;
-    if (at == NULL || !isdigit((unsigned char)at[strlen("repeat_")])) {
+    if (strncmp(part, "repeat_", strlen("repeat_")) != 0 ||
+        !isdigit((unsigned char)part[strlen("repeat_")])) {
         return false;
     }
-    *repeat = strtoull(at + strlen("repeat_"), &end, 10);
+    *repeat = strtoull(part + strlen("repeat_"), &end, 10);
     if (strncmp(end, "_key_", strlen("_key_")) != 0) {
         return false;
     }
@@ -44,25 +59,91 @@ static bool read_folder(struct gcmp_arena *arena, const char *path, uint64_t *re
     return *key != NULL;
 }
 
-static enum gradcmp_status add_run(struct gcmp_roster *roster, const struct gcmp_yaml *root,
-                                   const char *path, struct gradcmp_error *error) {
+/* Read the innermost folder "repeat_R_key_KEY" around a checkpoint, up to that of all runs, which
+ * may be one itself. False where there is none. */
+static bool read_folder(const struct recipe *recipe, const char *path, uint64_t *repeat,
+                        const char **key) {
+    size_t around = strlen(recipe->folder);
+    bool is_below = strncmp(path, recipe->folder, around) == 0;
+    size_t least = is_below ? around : 0, at = strlen(path);
+    while (at > 0) {
+        bool was_below = at > least;
+        while (at > 0 && path[at - 1] != '/') {
+            at--;
+        }
+        if (read_part(recipe->roster->arena, path + at, repeat, key)) {
+            return true;
+        }
+        if (!was_below) {
+            return false;
+        }
+        while (at > 0 && path[at - 1] == '/') {
+            at--;
+        }
+    }
+    return false;
+}
+
+static enum gradcmp_status add_run(struct recipe *recipe, const char *path,
+                                   struct gradcmp_error *error) {
     struct gcmp_entry entry = {.path = path};
-    if (!read_folder(roster->arena, path, &entry.repeat, &entry.key)) {
-        return GRADCMP_OK; /* something else that lies there */
+    if (!read_folder(recipe, path, &entry.repeat, &entry.key)) {
+        recipe->others[recipe->other_count++] = path;
+        return GRADCMP_OK;
     }
-    entry.arguments = arguments_of(root, entry.key);
-    if (entry.arguments == NULL) {
+    entry.place = place_of(recipe->root, entry.key);
+    if (entry.place == SIZE_MAX) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, path, GRADCMP_NO_OFFSET,
-                     "key \"%s\": %s has no such arguments", entry.key, roster->plan);
+                     "key \"%s\": %s has no such arguments", entry.key, recipe->roster->plan);
     }
-    return gcmp_roster_add(roster, &entry, error);
+    entry.key = recipe->root->keys[entry.place]->text;
+    entry.arguments = recipe->root->items[entry.place];
+    return gcmp_roster_add(recipe->roster, &entry, error);
+}
+
+static bool has_run(const struct gcmp_roster *roster, size_t place) {
+    for (size_t i = 0; i < roster->count; i++) {
+        if (roster->entries[i].place == place) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Note each configuration that has no run: nothing is known of it. */
+static enum gradcmp_status note_absent(const struct recipe *recipe, struct gradcmp_error *error) {
+    struct gcmp_roster *roster = recipe->roster;
+    const struct gcmp_yaml *root = recipe->root;
+    roster->absent = gcmp_arena_alloc(roster->arena, root->count, sizeof *roster->absent);
+    if (roster->absent == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < root->count; i++) {
+        const char *name = root->keys[i]->text;
+        if (!is_configuration(name) || has_run(roster, i)) {
+            continue;
+        }
+        const char *rest = name + strlen(KEY_PREFIX);
+        const char *text = gcmp_arena_format(
+            roster->arena,
+            "no run: nothing is known of this configuration; expected a checkpoint in a folder "
+            "repeat_R_key_%s%s%s",
+            name, rest[0] == '\0' || rest[0] == '_' ? " or repeat_R_key_" : "",
+            rest[0] == '\0'  ? "1"
+            : rest[0] == '_' ? rest + 1
+                             : "");
+        if (text == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        roster->absent[roster->absent_count++] = (struct gradcmp_sweep_absent){name, text};
+    }
+    return GRADCMP_OK;
 }
 
 static int order_entries(const void *x, const void *y) {
     const struct gcmp_entry *p = x, *q = y;
-    int order = strcmp(p->key, q->key);
-    if (order != 0) {
-        return order;
+    if (p->place != q->place) {
+        return p->place < q->place ? -1 : 1;
     }
     return p->repeat < q->repeat ? -1 : p->repeat > q->repeat ? 1 : strcmp(p->path, q->path);
 }
@@ -71,8 +152,7 @@ static int order_entries(const void *x, const void *y) {
 static enum gradcmp_status check_root(const struct gcmp_roster *roster,
                                       const struct gcmp_yaml *root, struct gradcmp_error *error) {
     for (size_t i = 0; i < root->count; i++) {
-        bool is_arguments = strncmp(root->keys[i]->text, KEY_PREFIX, strlen(KEY_PREFIX)) == 0;
-        if (is_arguments && root->items[i]->kind != GCMP_YAML_MAPPING) {
+        if (is_configuration(root->keys[i]->text) && root->items[i]->kind != GCMP_YAML_MAPPING) {
             GCMP_YAML_FAIL(error, roster->plan, root->items[i],
                            "%s: expected a mapping of arguments", root->keys[i]->text);
         }
@@ -80,26 +160,42 @@ static enum gradcmp_status check_root(const struct gcmp_roster *roster,
     return GRADCMP_OK;
 }
 
+/* Add the runs among what was found, and note what is none. */
+static enum gradcmp_status add_runs(struct recipe *recipe, const struct gcmp_runs *runs,
+                                    struct gradcmp_error *error) {
+    struct gcmp_roster *roster = recipe->roster;
+    recipe->others = gcmp_arena_alloc(roster->arena, runs->count, sizeof *recipe->others);
+    if (recipe->others == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < runs->count; i++) {
+        GCMP_TRY(add_run(recipe, runs->paths[i], error));
+    }
+    return gcmp_roster_leave_out(roster,
+                                 &(struct gcmp_left_out){"checkpoint",
+                                                         "in no folder repeat_R_key_KEY",
+                                                         recipe->others, recipe->other_count},
+                                 error);
+}
+
 enum gradcmp_status gcmp_recipe_read(struct gcmp_roster *roster, const struct gcmp_yaml *root,
                                      const char *folder, struct gradcmp_error *error) {
     struct gcmp_runs runs;
+    struct recipe recipe = {
+        .roster = roster, .root = root, .folder = folder[0] == '\0' ? "." : folder};
     GCMP_TRY(check_root(roster, root, error));
-    GCMP_TRY(gcmp_locate_runs(folder[0] == '\0' ? "." : folder, roster->options.iteration, &runs,
-                              error));
-    enum gradcmp_status status = GRADCMP_OK;
-    for (size_t i = 0; i < runs.count && status == GRADCMP_OK; i++) {
-        status = add_run(roster, root, runs.paths[i], error);
-    }
+    GCMP_TRY(gcmp_locate_runs(recipe.folder, roster->options.iteration, &runs, error));
+    enum gradcmp_status status = add_runs(&recipe, &runs, error);
     gcmp_roster_warn_of_links(roster, &runs);
     gcmp_runs_free(&runs);
     GCMP_TRY(status);
     if (roster->count == 0) {
-        GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, folder[0] == '\0' ? "." : folder,
-                     GRADCMP_NO_OFFSET,
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, recipe.folder, GRADCMP_NO_OFFSET,
                      "no checkpoint in a folder repeat_R_key_KEY; give the folder of the runs: "
                      "gradcmp sweep --plan %s DIR",
                      roster->plan);
     }
+    GCMP_TRY(note_absent(&recipe, error));
     qsort(roster->entries, roster->count, sizeof *roster->entries, order_entries);
     return GRADCMP_OK;
 }

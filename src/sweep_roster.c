@@ -7,6 +7,7 @@
 
 #include "base/dir.h"
 #include "base/locate.h"
+#include "base/text.h"
 #include "sweep.h"
 
 enum { MAX_ENTRIES = 1 << 16 };
@@ -55,6 +56,35 @@ enum gradcmp_status gcmp_roster_add(struct gcmp_roster *roster, const struct gcm
         GCMP_FAIL_MEMORY(error);
     }
     roster->count++;
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_roster_leave_out(struct gcmp_roster *roster,
+                                          const struct gcmp_left_out *out,
+                                          struct gradcmp_error *error) {
+    enum { MAX_NAMED = 3 };
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    if (out->count == 0) {
+        return GRADCMP_OK;
+    }
+    gcmp_text_addf(&text, "%zu %s%s %s%s", out->count, out->noun, out->count == 1 ? "" : "s",
+                   out->why, out->count > MAX_NAMED ? ", such as " : ": ");
+    for (size_t i = 0; i < out->count && i < MAX_NAMED; i++) {
+        gcmp_text_add(&text, i > 0 ? ", " : "");
+        gcmp_text_add(&text, label_of(roster, out->paths[i]));
+    }
+    struct gradcmp_sweep_left *left =
+        gcmp_arena_alloc(roster->arena, roster->left_count + 1, sizeof *left);
+    const char *line = text.failed ? NULL : gcmp_arena_dup(roster->arena, text.bytes);
+    gcmp_text_free(&text);
+    if (left == NULL || line == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    if (roster->left_count > 0) {
+        memcpy(left, roster->left, roster->left_count * sizeof *left);
+    }
+    left[roster->left_count++] = (struct gradcmp_sweep_left){out->count, line};
+    roster->left = left;
     return GRADCMP_OK;
 }
 

@@ -443,7 +443,7 @@ GRADCMP_API const char *gradcmp_sweep_label(const struct gradcmp_sweep *sweep, s
 
 /* Return the exit status that a program should end with: that of the report, where an outcome that
  * the plan expects counts as 0; 1 where a run did not do what its configuration says or repeats
- * differ. */
+ * differ; 2 where a configuration of a recipe has no run. */
 GRADCMP_API int gradcmp_sweep_exit_status(const struct gradcmp_sweep *sweep);
 
 /* Write the matrix of configurations by layers, or JSON (schema 1). */

@@ -139,7 +139,12 @@ static void add_sweep(struct gcmp_out *out, const struct gradcmp_sweep *sweep) {
         gcmp_text_add(&text, finding.label);
         gcmp_text_add(&text, ": ");
         gcmp_text_add(&text, finding.text);
-        add_sweep_line(out, 1, "gradcmp: configuration", &text);
+        add_sweep_line(out, finding.exit_status, "gradcmp: configuration", &text);
+    }
+    for (size_t i = 0; i < sweep->left_count; i++) {
+        text = (struct gcmp_text)GCMP_TEXT_INIT;
+        gcmp_text_add(&text, sweep->left[i].text);
+        add_sweep_line(out, 0, "gradcmp: left out", &text);
     }
     for (size_t i = 0; i < sweep->repeat_count; i++) {
         const struct gradcmp_sweep_repeat *repeat = &sweep->repeats[i];

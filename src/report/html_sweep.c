@@ -42,6 +42,9 @@ void gcmp_html_sweep_head(struct gcmp_markup *html, const struct gradcmp_sweep *
     if (sweep->golden_note != NULL) {
         add_figure(html, "golden values", sweep->golden_note, "");
     }
+    for (size_t i = 0; i < sweep->left_count; i++) {
+        add_figure(html, "left out", sweep->left[i].text, "");
+    }
     if (taken > 0) {
         char count[GCMP_FIGURE_BYTES];
         add_figure(html, "taken over", gcmp_figure_count(count, taken),
@@ -57,7 +60,7 @@ static void add_configurations(struct gcmp_markup *html, const struct gradcmp_sw
     if (count == 0) {
         return;
     }
-    gcmp_markup_element(html, "h2", "Runs that did not do what their configuration says", NULL);
+    gcmp_markup_element(html, "h2", gcmp_sweep_findings_title(sweep), NULL);
     gcmp_markup_open_line(html, "ul", NULL);
     for (size_t i = 0; i < count; i++) {
         struct gcmp_sweep_finding finding = gcmp_sweep_finding(sweep, i);

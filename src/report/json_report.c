@@ -381,6 +381,26 @@ static void write_repeats(struct gcmp_emitter *json, const struct gradcmp_sweep 
     gcmp_emit_close(json);
 }
 
+/* What was not compared: checkpoints that are there, and configurations that have none. */
+static void write_left_out(struct gcmp_emitter *json, const struct gradcmp_sweep *sweep) {
+    gcmp_emit_open_array(json, "left_out", false);
+    for (size_t i = 0; i < sweep->left_count; i++) {
+        gcmp_emit_open_object(json, NULL, false);
+        gcmp_emit_count(json, "count", sweep->left[i].count);
+        gcmp_emit_text(json, "text", sweep->left[i].text);
+        gcmp_emit_close(json);
+    }
+    gcmp_emit_close(json);
+    gcmp_emit_open_array(json, "absent", false);
+    for (size_t i = 0; i < sweep->absent_count; i++) {
+        gcmp_emit_open_object(json, NULL, false);
+        gcmp_emit_text(json, "name", sweep->absent[i].name);
+        gcmp_emit_text(json, "text", sweep->absent[i].text);
+        gcmp_emit_close(json);
+    }
+    gcmp_emit_close(json);
+}
+
 static void write_row(struct gcmp_emitter *json, const struct gradcmp_sweep *sweep, size_t i) {
     const struct gradcmp_sweep_row *row = &sweep->rows[i];
     gcmp_emit_open_object(json, NULL, true);
@@ -411,6 +431,7 @@ enum gradcmp_status gradcmp_sweep_write_json(const struct gradcmp_sweep *sweep,
     gcmp_emit_count(&json, "unfinished", sweep->unfinished);
     gcmp_emit_text(&json, "golden", sweep->golden);
     gcmp_emit_text(&json, "golden_note", sweep->golden_note);
+    write_left_out(&json, sweep);
     gcmp_emit_open_array(&json, "candidates", true);
     for (size_t i = 0; i < sweep->report->pair_count; i++) {
         write_row(&json, sweep, i);

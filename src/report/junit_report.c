@@ -172,12 +172,27 @@ static bool add_configurations(struct pair_cases *to, struct gcmp_arena *arena,
         struct gcmp_sweep_finding finding = gcmp_sweep_finding(sweep, i);
         struct gradcmp_case own = {.group = finding.label,
                                    .name = gcmp_arena_format(arena, "configuration %zu", i + 1),
-                                   .outcome = GRADCMP_CASE_FAIL,
+                                   .outcome = gcmp_junit_outcome(finding.exit_status),
                                    .text = finding.text};
         if (own.name == NULL) {
             return false;
         }
         add_case(to, &own, "configuration");
+    }
+    return true;
+}
+
+static bool add_left(struct pair_cases *to, struct gcmp_arena *arena,
+                     const struct gradcmp_sweep *sweep) {
+    for (size_t i = 0; i < sweep->left_count; i++) {
+        struct gradcmp_case own = {.group = to->label,
+                                   .name = gcmp_arena_format(arena, "left out %zu", i + 1),
+                                   .outcome = GRADCMP_CASE_SKIPPED,
+                                   .text = sweep->left[i].text};
+        if (own.name == NULL) {
+            return false;
+        }
+        add_case(to, &own, "left out");
     }
     return true;
 }
@@ -205,13 +220,13 @@ static bool add_repeats(struct pair_cases *to, struct gcmp_arena *arena,
 /* The suite's cases, the last of them how the sweep ended. */
 static bool fill_sweep(struct pair_cases *to, struct gcmp_arena *arena,
                        const struct gradcmp_sweep *sweep) {
-    size_t most = gcmp_sweep_finding_count(sweep) + sweep->repeat_count + 1;
+    size_t most = gcmp_sweep_finding_count(sweep) + sweep->left_count + sweep->repeat_count + 1;
     struct gcmp_text text = GCMP_TEXT_INIT;
     to->label = "gradcmp sweep";
     to->cases = gcmp_arena_alloc(arena, most, sizeof *to->cases);
     to->kinds = gcmp_arena_alloc(arena, most, sizeof *to->kinds);
     if (to->cases == NULL || to->kinds == NULL || !add_configurations(to, arena, sweep) ||
-        !add_repeats(to, arena, sweep)) {
+        !add_left(to, arena, sweep) || !add_repeats(to, arena, sweep)) {
         return false;
     }
     gcmp_text_add_sweep_summary(&text, sweep);

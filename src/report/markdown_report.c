@@ -126,10 +126,14 @@ static void add_foot(struct gcmp_text *text, const struct gradcmp_report *report
 
 /* What a sweep found beside its comparisons. */
 static void add_sweep(struct gcmp_text *text, const struct gradcmp_sweep *sweep) {
+    for (size_t i = 0; i < sweep->left_count; i++) {
+        gcmp_text_add(text, "\nleft out: ");
+        gcmp_markdown_escape(text, sweep->left[i].text);
+        gcmp_text_add(text, "\n");
+    }
     for (size_t i = 0; i < gcmp_sweep_finding_count(sweep); i++) {
         struct gcmp_sweep_finding finding = gcmp_sweep_finding(sweep, i);
-        gcmp_text_add(text,
-                      i == 0 ? "\nRuns that did not do what their configuration says:\n\n" : "");
+        gcmp_text_addf(text, i == 0 ? "\n%s:\n\n" : "", gcmp_sweep_findings_title(sweep));
         gcmp_text_add(text, "- ");
         gcmp_markdown_code(text, finding.label);
         gcmp_text_add(text, ": ");

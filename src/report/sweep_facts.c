@@ -29,7 +29,8 @@ int gcmp_sweep_repeat_status(const struct gradcmp_sweep_repeat *repeat) {
                                   : repeat->first != NULL || repeat->equal_bits != repeat->elems;
 }
 
-size_t gcmp_sweep_finding_count(const struct gradcmp_sweep *sweep) {
+/* Those of runs that are there. */
+static size_t count_run_findings(const struct gradcmp_sweep *sweep) {
     size_t count = sweep->baseline_finding_count;
     for (size_t i = 0; i < sweep->report->pair_count; i++) {
         count += sweep->rows[i].finding_count;
@@ -37,19 +38,35 @@ size_t gcmp_sweep_finding_count(const struct gradcmp_sweep *sweep) {
     return count;
 }
 
+size_t gcmp_sweep_finding_count(const struct gradcmp_sweep *sweep) {
+    return sweep->absent_count + count_run_findings(sweep);
+}
+
+const char *gcmp_sweep_findings_title(const struct gradcmp_sweep *sweep) {
+    return sweep->absent_count == 0 ? "Runs that did not do what their configuration says"
+                                    : "Configurations without a run, and runs that did not do what "
+                                      "theirs says";
+}
+
 struct gcmp_sweep_finding gcmp_sweep_finding(const struct gradcmp_sweep *sweep, size_t index) {
+    if (index < sweep->absent_count) {
+        const struct gradcmp_sweep_absent *absent = &sweep->absent[index];
+        return (struct gcmp_sweep_finding){absent->name, absent->text, 2};
+    }
+    index -= sweep->absent_count;
     if (index < sweep->baseline_finding_count) {
-        return (struct gcmp_sweep_finding){sweep->baseline_label, sweep->baseline_findings[index]};
+        return (struct gcmp_sweep_finding){sweep->baseline_label, sweep->baseline_findings[index],
+                                           1};
     }
     index -= sweep->baseline_finding_count;
     for (size_t i = 0; i < sweep->report->pair_count; i++) {
         const struct gradcmp_sweep_row *row = &sweep->rows[i];
         if (index < row->finding_count) {
-            return (struct gcmp_sweep_finding){row->label, row->findings[index]};
+            return (struct gcmp_sweep_finding){row->label, row->findings[index], 1};
         }
         index -= row->finding_count;
     }
-    return (struct gcmp_sweep_finding){"", ""};
+    return (struct gcmp_sweep_finding){"", "", 0};
 }
 
 void gcmp_text_add_unfinished(struct gcmp_text *text, const struct gradcmp_report *report) {
@@ -104,11 +121,21 @@ static void add_repeat_counts(struct gcmp_text *text, const struct gradcmp_sweep
     }
 }
 
+static void add_left_count(struct gcmp_text *text, const struct gradcmp_sweep *sweep) {
+    size_t count = 0;
+    for (size_t i = 0; i < sweep->left_count; i++) {
+        count += sweep->left[i].count;
+    }
+    if (count > 0) {
+        gcmp_text_addf(text, "; %zu left out", count);
+    }
+}
+
 void gcmp_text_add_sweep_summary(struct gcmp_text *text, const struct gradcmp_sweep *sweep) {
     size_t all = sweep->report->pair_count + sweep->report->unfinished;
     gcmp_text_addf(text, "of %zu configuration%s", all, all == 1 ? "" : "s");
     gcmp_text_add_outcomes(text, sweep->report, " ");
-    size_t unexpected = count_unexpected(sweep), findings = gcmp_sweep_finding_count(sweep);
+    size_t unexpected = count_unexpected(sweep), findings = count_run_findings(sweep);
     if (unexpected > 0) {
         gcmp_text_addf(text, "; %zu not as expected", unexpected);
     }
@@ -120,6 +147,11 @@ void gcmp_text_add_sweep_summary(struct gcmp_text *text, const struct gradcmp_sw
         gcmp_text_addf(text, "; %zu finding%s about configurations", findings,
                        findings == 1 ? "" : "s");
     }
+    if (sweep->absent_count > 0) {
+        gcmp_text_addf(text, "; %zu configuration%s without a run", sweep->absent_count,
+                       sweep->absent_count == 1 ? "" : "s");
+    }
+    add_left_count(text, sweep);
 }
 
 void gcmp_text_add_sweep_read(struct gcmp_text *text, const struct gradcmp_sweep *sweep) {

@@ -18,12 +18,16 @@ int gcmp_sweep_row_status(const struct gradcmp_sweep *sweep, size_t row);
 /* Exit status of a repeat: 1 where bits differ, 2 where it could not be read. */
 int gcmp_sweep_repeat_status(const struct gradcmp_sweep_repeat *repeat);
 
-/* Findings about configurations: how many, and number `index` with the label of its run. */
+/* Findings about configurations: how many, and number `index` with the label of its run, or the
+ * name of the configuration that has none (exit status 2). */
 size_t gcmp_sweep_finding_count(const struct gradcmp_sweep *sweep);
 struct gcmp_sweep_finding {
     const char *label, *text;
+    int exit_status;
 };
 struct gcmp_sweep_finding gcmp_sweep_finding(const struct gradcmp_sweep *sweep, size_t index);
+/* What the findings are about, as a title. */
+const char *gcmp_sweep_findings_title(const struct gradcmp_sweep *sweep);
 
 /* Add "of 3 candidates 2 were not judged"; nothing where all were. */
 void gcmp_text_add_unfinished(struct gcmp_text *text, const struct gradcmp_report *report);

@@ -175,25 +175,17 @@ static void add_row(struct gcmp_page *page, const struct columns *columns,
     gcmp_page_end_line(page);
 }
 
-static void add_lines(struct gcmp_page *page, const char *label, const char *const *lines,
-                      size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        gcmp_page_add(page, "- ");
-        gcmp_page_name(page, label);
-        gcmp_page_add(page, ": ");
-        gcmp_page_wrap(page, strlen(label) + 4, 4, lines[i]);
-    }
-}
-
 static void add_findings(struct gcmp_page *page, const struct gradcmp_sweep *sweep) {
-    if (gcmp_sweep_finding_count(sweep) == 0) {
-        return;
+    size_t count = gcmp_sweep_finding_count(sweep);
+    if (count > 0) {
+        gcmp_page_heading(page, gcmp_sweep_findings_title(sweep));
     }
-    gcmp_page_heading(page, "Runs that did not do what their configuration says");
-    add_lines(page, sweep->baseline_label, sweep->baseline_findings, sweep->baseline_finding_count);
-    for (size_t i = 0; i < sweep->report->pair_count; i++) {
-        add_lines(page, sweep->rows[i].label, sweep->rows[i].findings,
-                  sweep->rows[i].finding_count);
+    for (size_t i = 0; i < count; i++) {
+        struct gcmp_sweep_finding finding = gcmp_sweep_finding(sweep, i);
+        gcmp_page_add(page, "- ");
+        gcmp_page_name(page, finding.label);
+        gcmp_page_add(page, ": ");
+        gcmp_page_wrap(page, strlen(finding.label) + 4, 4, finding.text);
     }
 }
 
@@ -286,6 +278,10 @@ static void add_head(struct gcmp_page *page, const struct gradcmp_sweep *sweep) 
             column += strlen(sweep->golden) + 2;
         }
         gcmp_page_wrap(page, column, strlen("golden     "), sweep->golden_note);
+    }
+    for (size_t i = 0; i < sweep->left_count; i++) {
+        gcmp_page_add(page, "left out   ");
+        gcmp_page_wrap(page, strlen("left out   "), strlen("left out   "), sweep->left[i].text);
     }
     if (taken > 0) {
         gcmp_page_addf(page, "taken over %zu of %zu candidates, unchanged since they were judged: ",

@@ -28,6 +28,17 @@ struct gradcmp_sweep_repeat {
     struct gradcmp_error error; /* where it could not be read */
 };
 
+/* What lies in the swept folder and was not compared, for one reason. */
+struct gradcmp_sweep_left {
+    size_t count;     /* checkpoints, or folders that were not looked into */
+    const char *text; /* the reason, how many, and the first of them */
+};
+
+/* A configuration of a recipe that has no run. */
+struct gradcmp_sweep_absent {
+    const char *name, *text;
+};
+
 struct gradcmp_sweep {
     struct gcmp_arena *arena;
     struct gradcmp_report *report; /* owned */
@@ -43,7 +54,11 @@ struct gradcmp_sweep {
     const char *resume;                       /* file that rows were taken over from; NULL: none */
     const char *golden;                       /* file of golden values; NULL: none */
     const char *golden_note; /* what was done with it, or why there is none; NULL: nothing to say */
-    size_t unfinished;       /* rows and repeats that an interrupt left out */
+    struct gradcmp_sweep_left *left;
+    size_t left_count;
+    struct gradcmp_sweep_absent *absent;
+    size_t absent_count;
+    size_t unfinished; /* rows and repeats that an interrupt left out */
     const char *folder, *plan, *baseline_named, *golden_named; /* as the caller gave them; NULL */
 };
 
