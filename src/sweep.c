@@ -64,16 +64,30 @@ static enum gradcmp_status choose_least(struct gcmp_roster *roster, struct gradc
 
 static enum gradcmp_status choose_baseline(struct gcmp_roster *roster, const char *wanted,
                                            struct gradcmp_error *error) {
-    if (wanted != NULL) {
-        roster->baseline = gcmp_roster_index(roster, wanted);
-        roster->baseline_reason = "named by --baseline";
-        if (roster->baseline == SIZE_MAX) {
-            roster->baseline = roster->count;
-            return gcmp_roster_add(roster, &(struct gcmp_entry){.path = wanted}, error);
-        }
+    if (wanted == NULL) {
+        return roster->baseline != SIZE_MAX ? GRADCMP_OK : choose_least(roster, error);
+    }
+    GCMP_TRY(gcmp_roster_named(roster, wanted, &roster->baseline, error));
+    roster->baseline_reason = "named by --baseline";
+    if (roster->baseline == SIZE_MAX) {
+        roster->baseline = roster->count;
+        return gcmp_roster_add(roster, &(struct gcmp_entry){.path = wanted}, error);
+    }
+    return GRADCMP_OK;
+}
+
+/* What a plan expects of the baseline itself is not looked at. */
+static enum gradcmp_status note_expected(struct gcmp_roster *roster, struct gradcmp_error *error) {
+    const struct gcmp_entry *baseline = &roster->entries[roster->baseline];
+    if (!baseline->has_expected || baseline->expected == GRADCMP_OUTCOME_CONSISTENT) {
         return GRADCMP_OK;
     }
-    return roster->baseline != SIZE_MAX ? GRADCMP_OK : choose_least(roster, error);
+    return gcmp_roster_leave_out(
+        roster,
+        &(struct gcmp_left_out){"checkpoint",
+                                "of which the plan expects something, and which is the baseline",
+                                &baseline->path, 1},
+        error);
 }
 
 /* --- rows --- */
@@ -238,6 +252,7 @@ static enum gradcmp_status fill_roster(struct gcmp_roster *roster, const char *f
                      "no checkpoint here or below, a sweep compares at least two");
     }
     GCMP_TRY(choose_baseline(roster, sweep_options->baseline, error));
+    GCMP_TRY(note_expected(roster, error));
     if (roster->count < 2) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, roster->root, GRADCMP_NO_OFFSET,
                      "found %zu checkpoint%s, a sweep compares at least two", roster->count,

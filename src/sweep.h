@@ -10,8 +10,10 @@
 /* One checkpoint to be swept. */
 struct gcmp_entry {
     const char *label, *path;
+    bool is_named; /* the label was given, not made from the path */
     bool has_expected;
     enum gradcmp_outcome expected;
+    uint32_t expected_line;            /* of the plan */
     const char *key;                   /* of a recipe: the name of its configuration; NULL */
     size_t place;                      /* of a recipe: that of the configuration in it */
     uint64_t repeat;                   /* of a recipe; 0: none */
@@ -63,11 +65,15 @@ void gcmp_roster_warn_of_links(const struct gcmp_roster *roster, const struct gc
 GRADCMP_MUST_USE enum gradcmp_status
 gcmp_roster_find(struct gcmp_roster *roster, const char *folder, struct gradcmp_error *error);
 
-/* Find the entry that a person names by label or path; SIZE_MAX: none. */
-size_t gcmp_roster_index(const struct gcmp_roster *roster, const char *name);
+/* Find the entry that a person names by label or path; *index is SIZE_MAX where there is none.
+ * Errors: USAGE where several checkpoints are named so. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_roster_named(const struct gcmp_roster *roster,
+                                                       const char *name, size_t *index,
+                                                       struct gradcmp_error *error);
 
-/* Fill the roster as a plan, or a recipe of Megatron's functional tests, says; paths are below
- * `folder` (NULL: the plan's own). Errors: CORRUPT with the line, IO, MEMORY. */
+/* Fill the roster as a plan says, or a recipe of Megatron's functional tests; paths are below
+ * `folder` (NULL: the plan's own). Options of a plan hold where the caller has set none. Errors:
+ * CORRUPT with the line, IO, MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_plan_read(struct gcmp_roster *roster, const char *folder,
                                                     struct gradcmp_error *error);
 /* The part of it for recipes: `root` has MODEL_ARGS. */

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/map.h"
+#include "base/text.h"
 #include "sweep.h"
 
 static const char *const plan_keys[] = {"baseline", "candidates", "bounds", "options", NULL};
@@ -15,7 +17,9 @@ static const char *const option_keys[] = {"state",  "match",     "exclude", "voc
 /* A plan while it is read. */
 struct plan {
     struct gcmp_roster *roster;
-    const char *folder; /* that relative paths start from */
+    struct gradcmp_options *options; /* those that it sets */
+    struct gcmp_map *paths;          /* of entries, without slashes at their ends -> the first */
+    const char *folder;              /* that relative paths start from */
     struct gradcmp_error *error;
 };
 
@@ -85,7 +89,7 @@ static enum gradcmp_status take_dtype(const struct plan *plan, const struct gcmp
 }
 
 static enum gradcmp_status take_bounds(const struct plan *plan, const struct gcmp_yaml *node) {
-    struct gradcmp_options *options = &plan->roster->options;
+    struct gradcmp_options *options = plan->options;
     if (node == NULL) {
         return GRADCMP_OK;
     }
@@ -97,7 +101,7 @@ static enum gradcmp_status take_bounds(const struct plan *plan, const struct gcm
 }
 
 static enum gradcmp_status take_options(const struct plan *plan, const struct gcmp_yaml *node) {
-    struct gradcmp_options *options = &plan->roster->options;
+    struct gradcmp_options *options = plan->options;
     uint64_t iteration = 0;
     if (node == NULL) {
         return GRADCMP_OK;
@@ -113,6 +117,21 @@ static enum gradcmp_status take_options(const struct plan *plan, const struct gc
         options->iteration = (int64_t)iteration;
     }
     return take_flag(plan, gcmp_yaml_get(node, "strict"), "strict", &options->strict);
+}
+
+/* What the caller has set wins over the plan, as over a --config. */
+static void merge_options(struct gradcmp_options *own, const struct gradcmp_options *plan) {
+    own->k = own->k != 0.0 ? own->k : plan->k;
+    own->C = own->C != 0.0 ? own->C : plan->C;
+    own->max_bound = own->max_bound != 0.0 ? own->max_bound : plan->max_bound;
+    own->dtype = own->dtype != GRADCMP_DTYPE_NONE ? own->dtype : plan->dtype;
+    own->state = own->state != NULL ? own->state : plan->state;
+    own->match = own->match != NULL ? own->match : plan->match;
+    own->exclude = own->exclude != NULL ? own->exclude : plan->exclude;
+    own->vocab = own->vocab != 0 ? own->vocab : plan->vocab;
+    own->layers = own->layers != 0 ? own->layers : plan->layers;
+    own->iteration = own->iteration >= 0 ? own->iteration : plan->iteration;
+    own->strict = own->strict != 0 ? own->strict : plan->strict;
 }
 
 static const char *full_path(const struct plan *plan, const char *path) {
@@ -131,28 +150,106 @@ static enum gradcmp_status take_expected(const struct plan *plan, const struct g
         if (node->kind == GCMP_YAML_SCALAR && strcmp(node->text, name) == 0) {
             entry->has_expected = true;
             entry->expected = (enum gradcmp_outcome)outcome;
+            entry->expected_line = node->line;
             return GRADCMP_OK;
         }
     }
     PLAN_FAIL(plan, node, "expect: expected consistent, inconsistent, undecided, vacuous or error");
 }
 
+/* Bytes of a path without slashes at its end. */
+static size_t path_bytes(const char *path) {
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') {
+        length--;
+    }
+    return length;
+}
+
+static enum gradcmp_status add_entry(const struct plan *plan, const struct gcmp_entry *entry) {
+    struct gcmp_roster *roster = plan->roster;
+    GCMP_TRY(gcmp_roster_add(roster, entry, plan->error));
+    const char *path = roster->entries[roster->count - 1].path;
+    if (gcmp_map_add(plan->paths, path, path_bytes(path), roster->count - 1, NULL) ==
+        GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(plan->error);
+    }
+    return GRADCMP_OK;
+}
+
+/* Have the plan say more of a checkpoint that it named before; two expectations have to agree. */
+static enum gradcmp_status say_more(const struct plan *plan, const struct gcmp_yaml *node,
+                                    struct gcmp_entry *entry, const struct gcmp_entry *more) {
+    if (more->has_expected && entry->has_expected && more->expected != entry->expected) {
+        PLAN_FAIL(plan, node, "%.200s: expected to be %s here, and %s in line %u", entry->path,
+                  gradcmp_outcome_name(more->expected), gradcmp_outcome_name(entry->expected),
+                  (unsigned)entry->expected_line);
+    }
+    if (more->has_expected) {
+        entry->has_expected = true;
+        entry->expected = more->expected;
+        entry->expected_line = more->expected_line;
+    }
+    if (more->label != NULL && !entry->is_named) {
+        entry->label = more->label;
+        entry->is_named = true;
+    }
+    return GRADCMP_OK;
+}
+
+/* Add one checkpoint, or what the plan says more of it. A path that is named outright is a row of
+ * its own under each of its names; what a pattern finds once more is not, and the baseline is none.
+ */
+static enum gradcmp_status add_path(const struct plan *plan, const struct gcmp_yaml *node,
+                                    const struct gcmp_entry *entry, bool is_match) {
+    struct gcmp_roster *roster = plan->roster;
+    size_t index;
+    if (!gcmp_map_find(plan->paths, entry->path, path_bytes(entry->path), &index)) {
+        return add_entry(plan, entry);
+    }
+    if (index == roster->baseline) {
+        return is_match ? GRADCMP_OK : add_entry(plan, entry);
+    }
+    struct gcmp_entry *before = &roster->entries[index], other = *entry;
+    bool is_other = !is_match && entry->label != NULL && before->is_named &&
+                    strcmp(entry->label, before->label) != 0;
+    GCMP_TRY(say_more(plan, node, before, entry));
+    other.has_expected = before->has_expected;
+    other.expected = before->expected;
+    other.expected_line = before->expected_line;
+    return is_other ? add_entry(plan, &other) : GRADCMP_OK;
+}
+
+/* The pattern below the plan's folder, in whose own name nothing is a pattern. */
+static const char *full_pattern(const struct plan *plan, const char *pattern) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    bool is_absolute = pattern[0] == '/' || plan->folder[0] == '\0';
+    for (const char *c = plan->folder; !is_absolute && *c != '\0'; c++) {
+        gcmp_text_addf(&text, strchr("*?[\\", *c) != NULL ? "\\%c" : "%c", *c);
+    }
+    gcmp_text_add(&text, is_absolute ? "" : "/");
+    gcmp_text_add(&text, pattern);
+    const char *full = text.failed ? NULL : gcmp_arena_dup(plan->roster->arena, text.bytes);
+    gcmp_text_free(&text);
+    return full;
+}
+
 /* Add what a pattern stands for: existing paths, sorted; a path without a pattern as it is, so that
- * a missing one fails its own row. The baseline is left out. */
+ * a missing one fails its own row. */
 static enum gradcmp_status add_matches(const struct plan *plan, const struct gcmp_yaml *node,
                                        const char *pattern, const struct gcmp_entry *like) {
-    struct gcmp_roster *roster = plan->roster;
-    const char *path = full_path(plan, pattern);
+    bool is_pattern = strpbrk(pattern, "*?[") != NULL;
+    const char *path = is_pattern ? full_pattern(plan, pattern) : full_path(plan, pattern);
     if (path == NULL) {
         GCMP_FAIL_MEMORY(plan->error);
     }
-    glob_t found;
-    int code = strpbrk(pattern, "*?[") == NULL ? GLOB_NOMATCH : glob(path, 0, NULL, &found);
-    if (code == GLOB_NOMATCH && strpbrk(pattern, "*?[") == NULL) {
+    if (!is_pattern) {
         struct gcmp_entry entry = *like;
         entry.path = path;
-        return gcmp_roster_add(roster, &entry, plan->error);
+        return add_path(plan, node, &entry, false);
     }
+    glob_t found;
+    int code = glob(path, 0, NULL, &found);
     if (code == GLOB_NOSPACE) {
         GCMP_FAIL_MEMORY(plan->error);
     }
@@ -163,9 +260,7 @@ static enum gradcmp_status add_matches(const struct plan *plan, const struct gcm
     for (size_t i = 0; i < found.gl_pathc && status == GRADCMP_OK; i++) {
         struct gcmp_entry entry = *like;
         entry.path = found.gl_pathv[i];
-        if (gcmp_roster_index(roster, entry.path) == SIZE_MAX) {
-            status = gcmp_roster_add(roster, &entry, plan->error);
-        }
+        status = add_path(plan, node, &entry, true);
     }
     globfree(&found);
     return status;
@@ -213,7 +308,7 @@ static enum gradcmp_status take_baseline(const struct plan *plan, const struct g
     }
     plan->roster->baseline = plan->roster->count;
     plan->roster->baseline_reason = "named by the plan";
-    return gcmp_roster_add(plan->roster, &entry, plan->error);
+    return add_entry(plan, &entry);
 }
 
 /* The folder of a file. */
@@ -223,12 +318,23 @@ static const char *folder_of(struct gcmp_arena *arena, const char *path) {
                          : gcmp_arena_text(arena, path, slash == path ? 1 : (size_t)(slash - path));
 }
 
+static enum gradcmp_status take_plan(struct plan *plan, const struct gcmp_yaml *root) {
+    struct gradcmp_options options = GRADCMP_OPTIONS_INIT;
+    plan->options = &options;
+    GCMP_TRY(gcmp_yaml_check_keys(root, plan->roster->plan, "plan", plan_keys, plan->error));
+    GCMP_TRY(take_bounds(plan, gcmp_yaml_get(root, "bounds")));
+    GCMP_TRY(take_options(plan, gcmp_yaml_get(root, "options")));
+    merge_options(&plan->roster->options, &options);
+    GCMP_TRY(take_baseline(plan, root));
+    return take_candidates(plan, root);
+}
+
 enum gradcmp_status gcmp_plan_read(struct gcmp_roster *roster, const char *folder,
                                    struct gradcmp_error *error) {
     struct gcmp_yaml *root;
     GCMP_TRY(gcmp_yaml_read(roster->arena, roster->plan, &root, error));
-    struct plan plan = {roster, folder != NULL ? folder : folder_of(roster->arena, roster->plan),
-                        error};
+    struct plan plan = {roster, NULL, NULL,
+                        folder != NULL ? folder : folder_of(roster->arena, roster->plan), error};
     if (plan.folder == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
@@ -239,9 +345,9 @@ enum gradcmp_status gcmp_plan_read(struct gcmp_roster *roster, const char *folde
         }
         return gcmp_recipe_read(roster, root, plan.folder, error);
     }
-    GCMP_TRY(gcmp_yaml_check_keys(root, roster->plan, "plan", plan_keys, error));
-    GCMP_TRY(take_bounds(&plan, gcmp_yaml_get(root, "bounds")));
-    GCMP_TRY(take_options(&plan, gcmp_yaml_get(root, "options")));
-    GCMP_TRY(take_baseline(&plan, root));
-    return take_candidates(&plan, root);
+    struct gcmp_map paths = GCMP_MAP_INIT;
+    plan.paths = &paths;
+    enum gradcmp_status status = take_plan(&plan, root);
+    gcmp_map_free(&paths);
+    return status;
 }

@@ -51,6 +51,7 @@ enum gradcmp_status gcmp_roster_add(struct gcmp_roster *roster, const struct gcm
     const char *label = added->path == NULL    ? NULL
                         : entry->label != NULL ? entry->label
                                                : label_of(roster, added->path);
+    added->is_named = entry->label != NULL;
     added->label = label == NULL ? NULL : gcmp_arena_dup(roster->arena, label);
     if (added->label == NULL) {
         GCMP_FAIL_MEMORY(error);
@@ -121,11 +122,21 @@ static bool is_path(const char *path, const char *name) {
     return strncmp(path, name, length) == 0 && path[length] == '\0';
 }
 
-size_t gcmp_roster_index(const struct gcmp_roster *roster, const char *name) {
+enum gradcmp_status gcmp_roster_named(const struct gcmp_roster *roster, const char *name,
+                                      size_t *index, struct gradcmp_error *error) {
+    *index = SIZE_MAX;
     for (size_t i = 0; i < roster->count; i++) {
-        if (is_path(roster->entries[i].label, name) || is_path(roster->entries[i].path, name)) {
-            return i;
+        const struct gcmp_entry *entry = &roster->entries[i];
+        if (!is_path(entry->label, name) && !is_path(entry->path, name)) {
+            continue;
+        }
+        if (*index == SIZE_MAX) {
+            *index = i;
+        } else if (!is_path(entry->path, roster->entries[*index].path)) {
+            GCMP_FAIL(error, GRADCMP_ERROR_USAGE,
+                      "\"%.200s\" is the name or path of two checkpoints, %.200s and %.200s", name,
+                      roster->entries[*index].path, entry->path);
         }
     }
-    return SIZE_MAX;
+    return GRADCMP_OK;
 }

@@ -79,9 +79,11 @@ const struct cli_option cli_options[] = {
      "Compare every checkpoint with the fingerprints in FILE, the same for any sharding; where "
      "there is no FILE, write it from the first checkpoint."},
     {"plan", 0, CLI_TEXT, CLI_SWEEP, FIELD(sweep.plan), 0, "FILE", NULL, "what to compare",
-     "Compare what this YAML file names: a sweep plan, or the model_config.yaml of a Megatron "
-     "functional test, whose runs are repeat_R_key_KEY below DIR (a configuration without one is "
-     "exit 2)."},
+     "Compare what this YAML file names: a sweep plan (options given here win over its own), or "
+     "the "
+     "model_config.yaml of a Megatron functional test, whose runs are repeat_R_key_KEY below DIR "
+     "(a "
+     "configuration without one is exit 2)."},
     {"baseline", 0, CLI_TEXT, CLI_SWEEP, FIELD(sweep.baseline), 0, "PATH", NULL, "which is trusted",
      "The baseline: a path, or the name of a checkpoint below DIR. By default the plan's, else the "
      "one that was split over the fewest ranks."},
