@@ -249,14 +249,17 @@ static enum gradcmp_status fill_roster(struct gcmp_roster *roster, const char *f
     }
     if (roster->count == 0) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, roster->root, GRADCMP_NO_OFFSET,
-                     "no checkpoint here or below, a sweep compares at least two");
+                     "no checkpoint here or below, a sweep compares at least two%s%s",
+                     roster->left_count > 0 ? "; left out: " : "",
+                     roster->left_count > 0 ? roster->left[0].text : "");
     }
     GCMP_TRY(choose_baseline(roster, sweep_options->baseline, error));
     GCMP_TRY(note_expected(roster, error));
     if (roster->count < 2) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, roster->root, GRADCMP_NO_OFFSET,
-                     "found %zu checkpoint%s, a sweep compares at least two", roster->count,
-                     roster->count == 1 ? "" : "s");
+                     "found %zu checkpoint%s, a sweep compares at least two%s%s", roster->count,
+                     roster->count == 1 ? "" : "s", roster->left_count > 0 ? "; left out: " : "",
+                     roster->left_count > 0 ? roster->left[0].text : "");
     }
     return GRADCMP_OK;
 }

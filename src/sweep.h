@@ -3,7 +3,7 @@
 #define GCMP_SWEEP_H
 
 #include "base/arena.h"
-#include "base/locate.h"
+#include "base/runs.h"
 #include "base/yaml_doc.h"
 #include "gradcmp/sys/sweep.h"
 
@@ -58,8 +58,11 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_roster_leave_out(struct gcmp_roster *r
                                                            const struct gcmp_left_out *out,
                                                            struct gradcmp_error *error);
 
-/* Say of each link that was not followed that nothing of it is compared. */
-void gcmp_roster_warn_of_links(const struct gcmp_roster *roster, const struct gcmp_runs *runs);
+/* Find all runs below a folder, of the wanted iteration where there is one: runs->found. What lies
+ * there too is noted as left out. Errors: as gcmp_locate_runs. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_roster_look(struct gcmp_roster *roster,
+                                                      const char *folder, struct gcmp_runs *runs,
+                                                      struct gradcmp_error *error);
 
 /* Add all runs below a folder. Errors: as gcmp_locate_runs. */
 GRADCMP_MUST_USE enum gradcmp_status

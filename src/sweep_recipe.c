@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/dir.h"
-#include "base/locate.h"
+#include "base/runs.h"
 #include "base/text.h"
 #include "sweep.h"
 
@@ -164,12 +164,12 @@ static enum gradcmp_status check_root(const struct gcmp_roster *roster,
 static enum gradcmp_status add_runs(struct recipe *recipe, const struct gcmp_runs *runs,
                                     struct gradcmp_error *error) {
     struct gcmp_roster *roster = recipe->roster;
-    recipe->others = gcmp_arena_alloc(roster->arena, runs->count, sizeof *recipe->others);
+    recipe->others = gcmp_arena_alloc(roster->arena, runs->found.count, sizeof *recipe->others);
     if (recipe->others == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    for (size_t i = 0; i < runs->count; i++) {
-        GCMP_TRY(add_run(recipe, runs->paths[i], error));
+    for (size_t i = 0; i < runs->found.count; i++) {
+        GCMP_TRY(add_run(recipe, runs->found.names[i], error));
     }
     return gcmp_roster_leave_out(roster,
                                  &(struct gcmp_left_out){"checkpoint",
@@ -184,9 +184,8 @@ enum gradcmp_status gcmp_recipe_read(struct gcmp_roster *roster, const struct gc
     struct recipe recipe = {
         .roster = roster, .root = root, .folder = folder[0] == '\0' ? "." : folder};
     GCMP_TRY(check_root(roster, root, error));
-    GCMP_TRY(gcmp_locate_runs(recipe.folder, roster->options.iteration, &runs, error));
+    GCMP_TRY(gcmp_roster_look(roster, recipe.folder, &runs, error));
     enum gradcmp_status status = add_runs(&recipe, &runs, error);
-    gcmp_roster_warn_of_links(roster, &runs);
     gcmp_runs_free(&runs);
     GCMP_TRY(status);
     if (roster->count == 0) {

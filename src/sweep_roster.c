@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/dir.h"
-#include "base/locate.h"
 #include "base/text.h"
 #include "sweep.h"
 
@@ -87,30 +86,6 @@ enum gradcmp_status gcmp_roster_leave_out(struct gcmp_roster *roster,
     left[roster->left_count++] = (struct gradcmp_sweep_left){out->count, line};
     roster->left = left;
     return GRADCMP_OK;
-}
-
-void gcmp_roster_warn_of_links(const struct gcmp_roster *roster, const struct gcmp_runs *runs) {
-    char line[512];
-    for (size_t i = 0; i < runs->link_count && roster->options.warn != NULL; i++) {
-        snprintf(line, sizeof line,
-                 "%.300s: a link that leads out of the swept folder is not followed, and nothing "
-                 "there is compared; a plan (--plan) can name it",
-                 runs->links[i]);
-        roster->options.warn(roster->options.warn_user, line);
-    }
-}
-
-enum gradcmp_status gcmp_roster_find(struct gcmp_roster *roster, const char *folder,
-                                     struct gradcmp_error *error) {
-    struct gcmp_runs runs;
-    GCMP_TRY(gcmp_locate_runs(folder, roster->options.iteration, &runs, error));
-    enum gradcmp_status status = GRADCMP_OK;
-    for (size_t i = 0; i < runs.count && status == GRADCMP_OK; i++) {
-        status = gcmp_roster_add(roster, &(struct gcmp_entry){.path = runs.paths[i]}, error);
-    }
-    gcmp_roster_warn_of_links(roster, &runs);
-    gcmp_runs_free(&runs);
-    return status;
 }
 
 /* True where two paths are the same but for slashes at their ends. */

@@ -17,20 +17,4 @@
 GRADCMP_MUST_USE enum gradcmp_status gcmp_locate(const char *path, int64_t iteration, char **found,
                                                  struct gradcmp_error *error);
 
-/* Find every run below a folder: folders with the marks of a checkpoint or a tracker, and single
- * files that may be checkpoints where a folder has nothing better; what is inside of a run is not
- * looked at, unless only safetensors mark it. With `iteration` >= 0 trackers are not asked, and
- * only checkpoints of that iteration are taken. Links that lead out of the folder are not followed.
- * Errors: IO, LIMIT, MEMORY. */
-struct gcmp_runs {
-    char **paths; /* begin with `folder`, sorted */
-    size_t count;
-    char **links; /* to folders elsewhere, which were not looked into */
-    size_t link_count;
-};
-GRADCMP_MUST_USE enum gradcmp_status gcmp_locate_runs(const char *folder, int64_t iteration,
-                                                      struct gcmp_runs *runs,
-                                                      struct gradcmp_error *error);
-void gcmp_runs_free(struct gcmp_runs *runs);
-
 #endif

@@ -1,0 +1,149 @@
+/* The checkpoints below a folder that a sweep is about, and what lies there too. */
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/runs.h"
+#include "checkpoint.h"
+#include "sweep.h"
+
+/* --- checkpoints of which the name does not say the iteration --- */
+
+/* True where one of the paths, which are sorted, begins with the first bytes of `path` and a slash.
+ */
+static bool has_below(const struct gcmp_name_list *paths, const char *path, size_t length) {
+    size_t low = 0, high = paths->count;
+    while (low < high) { /* the first that is not before "path/" */
+        size_t middle = low + (high - low) / 2;
+        const char *name = paths->names[middle];
+        int order = strncmp(name, path, length);
+        if (order < 0 || (order == 0 && (unsigned char)name[length] < '/')) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < paths->count && strncmp(paths->names[low], path, length) == 0 &&
+           paths->names[low][length] == '/';
+}
+
+/* Bytes of the path of the folder around. */
+static size_t bytes_around(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? 0 : (size_t)(slash - path);
+}
+
+/* True where the run that a checkpoint belongs to has one of the wanted iteration: in it, or beside
+ * it in a folder of their own. */
+static bool has_wanted(const struct gcmp_roster *roster, const struct gcmp_name_list *found,
+                       const char *path) {
+    size_t around = bytes_around(path);
+    bool is_of_root = around <= strlen(roster->root);
+    return has_below(found, path, strlen(path)) || (!is_of_root && has_below(found, path, around));
+}
+
+/* Whether a checkpoint is of the wanted iteration: what it says itself counts. Where it says
+ * nothing, it is looked at, unless it is one more of a run. What cannot be read fails its own row.
+ */
+static bool is_wanted(const struct gcmp_roster *roster, const struct gcmp_name_list *found,
+                      const char *path) {
+    struct gradcmp_checkpoint *checkpoint;
+    if (gcmp_checkpoint_open_alone(path, &roster->options, &checkpoint, NULL) != GRADCMP_OK) {
+        return !has_wanted(roster, found, path);
+    }
+    int64_t iteration = checkpoint->catalogue.iteration;
+    gradcmp_checkpoint_free(checkpoint);
+    return iteration >= 0 ? iteration == roster->options.iteration
+                          : !has_wanted(roster, found, path);
+}
+
+/* Move the unsure to the found or to the others. */
+static enum gradcmp_status settle(const struct gcmp_roster *roster, struct gcmp_runs *runs,
+                                  struct gradcmp_error *error) {
+    struct gcmp_name_list wanted = {0};
+    enum gradcmp_status status = GRADCMP_OK;
+    for (size_t i = 0; status == GRADCMP_OK && i < runs->unsure.count; i++) {
+        const char *path = runs->unsure.names[i];
+        status = gcmp_name_list_add(is_wanted(roster, &runs->found, path) ? &wanted : &runs->others,
+                                    strdup(path), error);
+    }
+    for (size_t i = 0; status == GRADCMP_OK && i < wanted.count; i++) {
+        status = gcmp_name_list_add(&runs->found, strdup(wanted.names[i]), error);
+    }
+    gcmp_name_list_free(&wanted);
+    gcmp_name_list_sort(&runs->found);
+    gcmp_name_list_sort(&runs->others);
+    return status;
+}
+
+/* --- what is left out --- */
+
+static enum gradcmp_status leave_out(struct gcmp_roster *roster, const char *noun, const char *why,
+                                     const struct gcmp_name_list *paths,
+                                     struct gradcmp_error *error) {
+    return gcmp_roster_leave_out(
+        roster, &(struct gcmp_left_out){noun, why, (const char *const *)paths->names, paths->count},
+        error);
+}
+
+/* Those are named first of whose runs nothing is compared. */
+static enum gradcmp_status leave_others(struct gcmp_roster *roster, const struct gcmp_runs *runs,
+                                        struct gradcmp_error *error) {
+    size_t count = runs->others.count, at = 0;
+    const char **paths = gcmp_arena_alloc(roster->arena, count, sizeof *paths);
+    const char *why = gcmp_arena_format(roster->arena, "not of iteration %lld (--iteration)",
+                                        (long long)roster->options.iteration);
+    if (paths == NULL || why == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (int lone = 1; lone >= 0; lone--) {
+        for (size_t i = 0; i < count; i++) {
+            const char *path = runs->others.names[i];
+            if (has_wanted(roster, &runs->found, path) == !lone) {
+                paths[at++] = path;
+            }
+        }
+    }
+    return gcmp_roster_leave_out(roster, &(struct gcmp_left_out){"checkpoint", why, paths, count},
+                                 error);
+}
+
+static void warn_of_links(const struct gcmp_roster *roster, const struct gcmp_name_list *links) {
+    char line[512];
+    for (size_t i = 0; i < links->count && roster->options.warn != NULL; i++) {
+        snprintf(line, sizeof line,
+                 "%.300s: a link that leads out of the swept folder is not followed, and nothing "
+                 "there is compared; a plan (--plan) can name it",
+                 links->names[i]);
+        roster->options.warn(roster->options.warn_user, line);
+    }
+}
+
+enum gradcmp_status gcmp_roster_look(struct gcmp_roster *roster, const char *folder,
+                                     struct gcmp_runs *runs, struct gradcmp_error *error) {
+    enum gradcmp_status status;
+    GCMP_TRY(gcmp_locate_runs(folder, roster->options.iteration, runs, error));
+    warn_of_links(roster, &runs->links);
+    GCMP_TRY_OUT(settle(roster, runs, error));
+    GCMP_TRY_OUT(leave_others(roster, runs, error));
+    GCMP_TRY_OUT(leave_out(roster, "link", "out of the folder", &runs->links, error));
+    GCMP_TRY_OUT(leave_out(roster, "folder", "that may not be opened", &runs->closed, error));
+    status = leave_out(roster, "folder", "too far down to be looked into", &runs->deep, error);
+out:
+    if (status != GRADCMP_OK) {
+        gcmp_runs_free(runs);
+    }
+    return status;
+}
+
+enum gradcmp_status gcmp_roster_find(struct gcmp_roster *roster, const char *folder,
+                                     struct gradcmp_error *error) {
+    struct gcmp_runs runs;
+    GCMP_TRY(gcmp_roster_look(roster, folder, &runs, error));
+    enum gradcmp_status status = GRADCMP_OK;
+    for (size_t i = 0; i < runs.found.count && status == GRADCMP_OK; i++) {
+        status = gcmp_roster_add(roster, &(struct gcmp_entry){.path = runs.found.names[i]}, error);
+    }
+    gcmp_runs_free(&runs);
+    return status;
+}
