@@ -8,6 +8,7 @@
 
 #include "base/dir.h"
 #include "base/runs.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "sweep.h"
 
@@ -160,6 +161,53 @@ static enum gradcmp_status check_root(const struct gcmp_roster *roster,
     return GRADCMP_OK;
 }
 
+/* True for the path of a folder of a run in which no checkpoint was found. */
+static bool is_empty_run(const struct recipe *recipe, const char *path) {
+    const struct gcmp_roster *roster = recipe->roster;
+    size_t length = strlen(path);
+    uint64_t repeat;
+    const char *key;
+    bool has_one = !read_part(roster->arena, strrchr(path, '/') + 1, &repeat, &key) ||
+                   place_of(recipe->root, key) == SIZE_MAX;
+    for (size_t i = 0; i < roster->count && !has_one; i++) {
+        const char *run = roster->entries[i].path;
+        has_one = strncmp(run, path, length) == 0 && (run[length] == '\0' || run[length] == '/');
+    }
+    return !has_one;
+}
+
+/* Note runs that saved nothing, of configurations that have others. */
+static enum gradcmp_status note_empty(const struct recipe *recipe, struct gradcmp_error *error) {
+    struct gcmp_dir *dir = NULL;
+    struct gcmp_name_list empty = {0};
+    char **names = NULL;
+    size_t count = 0;
+    GCMP_TRY(gcmp_dir_open(recipe->folder, &dir, error));
+    enum gradcmp_status status = GRADCMP_OK;
+    if (!gcmp_dir_is_file(dir, NULL)) {
+        status = gcmp_dir_list(dir, "", GCMP_SEARCH_MAX_NAMES, &names, &count, error);
+    }
+    for (size_t i = 0; status == GRADCMP_OK && i < count; i++) {
+        char *path = gcmp_join_names(gcmp_dir_path(dir), names[i]);
+        if (path != NULL && !(gcmp_dir_has_dir(dir, names[i]) && is_empty_run(recipe, path))) {
+            free(path);
+            continue;
+        }
+        status = gcmp_name_list_add(&empty, path, error);
+    }
+    if (status == GRADCMP_OK) {
+        status = gcmp_roster_leave_out(recipe->roster,
+                                       &(struct gcmp_left_out){"run", "without a checkpoint",
+                                                               (const char *const *)empty.names,
+                                                               empty.count},
+                                       error);
+    }
+    gcmp_dir_free_names(names, count);
+    gcmp_name_list_free(&empty);
+    gcmp_dir_close(dir);
+    return status;
+}
+
 /* Add the runs among what was found, and note what is none. */
 static enum gradcmp_status add_runs(struct recipe *recipe, const struct gcmp_runs *runs,
                                     struct gradcmp_error *error) {
@@ -195,6 +243,7 @@ enum gradcmp_status gcmp_recipe_read(struct gcmp_roster *roster, const struct gc
                      roster->plan);
     }
     GCMP_TRY(note_absent(&recipe, error));
+    GCMP_TRY(note_empty(&recipe, error));
     qsort(roster->entries, roster->count, sizeof *roster->entries, order_entries);
     return GRADCMP_OK;
 }

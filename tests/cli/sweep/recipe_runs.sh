@@ -26,6 +26,7 @@ put bug_double_layer1 repeat_2_key_2
 put tp2dp2 old_repeat_set/repeat_1_key_10
 put tp2dp2 old_repeat_1_key_2
 put tp2dp2 repeat_one_key_2
+mkdir -p out/repeat_3_key_1/tensorboard out/repeat_1_key_3/tensorboard out/repeat_2
 try sweep --plan model_config.yaml out
 rm -r out/repeat_2_key_2 out/old_repeat_1_key_2 out/old_repeat_set
 try sweep --plan model_config.yaml out
