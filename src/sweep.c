@@ -18,23 +18,30 @@ static bool is_twin(const struct gcmp_roster *roster, size_t index) {
 
 /* --- the baseline --- */
 
-/* What a checkpoint says of its parallelism; 0 where it cannot be opened or says nothing. Megatron
- * states the degrees; where they are missing, their product is at least what is known. */
-static uint64_t ranks_of(const char *path, const struct gradcmp_options *options) {
+/* What a checkpoint says of its parallelism; *ranks is 0 where it cannot be opened or says nothing.
+ * Megatron states the degrees; where they are missing, their product is at least what is known.
+ * Errors: MEMORY. */
+static enum gradcmp_status count_ranks(const char *path, const struct gradcmp_options *options,
+                                       uint64_t *ranks, struct gradcmp_error *error) {
     struct gradcmp_checkpoint *checkpoint;
-    if (gcmp_checkpoint_open(path, options, &checkpoint, NULL) != GRADCMP_OK) {
-        return 0;
+    enum gradcmp_status status = gcmp_checkpoint_open(path, options, &checkpoint, NULL);
+    *ranks = 0;
+    if (status == GRADCMP_ERROR_MEMORY) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    if (status != GRADCMP_OK) {
+        return GRADCMP_OK;
     }
     const struct gradcmp_parallel *parallel = &checkpoint->catalogue.parallel;
-    uint64_t ranks = parallel->world;
-    if (ranks == 0 && parallel->tp != 0) {
-        ranks = parallel->tp;
-        ranks *= parallel->pp != 0 ? parallel->pp : 1;
-        ranks *= parallel->cp != 0 ? parallel->cp : 1;
-        ranks *= parallel->dp != 0 ? parallel->dp : 1;
+    *ranks = parallel->world;
+    if (*ranks == 0 && parallel->tp != 0) {
+        *ranks = parallel->tp;
+        *ranks *= parallel->pp != 0 ? parallel->pp : 1;
+        *ranks *= parallel->cp != 0 ? parallel->cp : 1;
+        *ranks *= parallel->dp != 0 ? parallel->dp : 1;
     }
     gradcmp_checkpoint_free(checkpoint);
-    return ranks;
+    return GRADCMP_OK;
 }
 
 /* Of those with the fewest ranks the first by label, so that the choice does not depend on anything
@@ -42,7 +49,8 @@ static uint64_t ranks_of(const char *path, const struct gradcmp_options *options
 static enum gradcmp_status choose_least(struct gcmp_roster *roster, struct gradcmp_error *error) {
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < roster->count; i++) {
-        uint64_t ranks = ranks_of(roster->entries[i].path, &roster->options);
+        uint64_t ranks;
+        GCMP_TRY(count_ranks(roster->entries[i].path, &roster->options, &ranks, error));
         if (ranks != 0 && ranks < least && !is_twin(roster, i)) {
             least = ranks;
             roster->baseline = i;

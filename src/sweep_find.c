@@ -42,19 +42,23 @@ static bool has_wanted(const struct gcmp_roster *roster, const struct gcmp_name_
     return has_below(found, path, strlen(path)) || (!is_of_root && has_below(found, path, around));
 }
 
-/* Whether a checkpoint is of the wanted iteration: what it says itself counts. Where it says
+/* Tell whether a checkpoint is of the wanted iteration: what it says itself counts. Where it says
  * nothing, it is looked at, unless it is one more of a run. What cannot be read fails its own row.
- */
-static bool is_wanted(const struct gcmp_roster *roster, const struct gcmp_name_list *found,
-                      const char *path) {
+ * Errors: MEMORY. */
+static enum gradcmp_status check_wanted(const struct gcmp_roster *roster,
+                                        const struct gcmp_name_list *found, const char *path,
+                                        bool *is_wanted, struct gradcmp_error *error) {
     struct gradcmp_checkpoint *checkpoint;
-    if (gcmp_checkpoint_open_alone(path, &roster->options, &checkpoint, NULL) != GRADCMP_OK) {
-        return !has_wanted(roster, found, path);
+    enum gradcmp_status status =
+        gcmp_checkpoint_open_alone(path, &roster->options, &checkpoint, NULL);
+    if (status == GRADCMP_ERROR_MEMORY) {
+        GCMP_FAIL_MEMORY(error);
     }
-    int64_t iteration = checkpoint->catalogue.iteration;
+    int64_t iteration = status == GRADCMP_OK ? checkpoint->catalogue.iteration : -1;
     gradcmp_checkpoint_free(checkpoint);
-    return iteration >= 0 ? iteration == roster->options.iteration
-                          : !has_wanted(roster, found, path);
+    *is_wanted = iteration >= 0 ? iteration == roster->options.iteration
+                                : status == GRADCMP_ERROR_IO || !has_wanted(roster, found, path);
+    return GRADCMP_OK;
 }
 
 /* Move the unsure to the found or to the others. */
@@ -64,8 +68,11 @@ static enum gradcmp_status settle(const struct gcmp_roster *roster, struct gcmp_
     enum gradcmp_status status = GRADCMP_OK;
     for (size_t i = 0; status == GRADCMP_OK && i < runs->unsure.count; i++) {
         const char *path = runs->unsure.names[i];
-        status = gcmp_name_list_add(is_wanted(roster, &runs->found, path) ? &wanted : &runs->others,
-                                    strdup(path), error);
+        bool is_wanted = false;
+        status = check_wanted(roster, &runs->found, path, &is_wanted, error);
+        if (status == GRADCMP_OK) {
+            status = gcmp_name_list_add(is_wanted ? &wanted : &runs->others, strdup(path), error);
+        }
     }
     for (size_t i = 0; status == GRADCMP_OK && i < wanted.count; i++) {
         status = gcmp_name_list_add(&runs->found, strdup(wanted.names[i]), error);

@@ -39,6 +39,8 @@ COMMANDS = {
     "bits": ["bits", "--html", "r.html", "--threads", "1", "resume/run_a", "resume/run_b"],
     "hash": ["bits", "--hash", "h.json", "--threads", "1", "resume/a.pt"],
     "sweep": ["sweep", "--plan", "../plan.yaml"],
+    "runs": ["sweep", "--threads", "1", "--iteration", "1", "--baseline", "tp1/iter_0000001",
+             "gathered/."],
     "metrics": ["metrics", "--json", "r.json", "metrics/a", "metrics/ulp"],
     "lint": ["lint", "--markdown", "r.md", "../launch.sh", "../settings.yaml", "../settings.json"],
     "trace": ["trace", "--html", "r.html", "../traces_a", "../traces_b"],
