@@ -422,11 +422,11 @@ struct gradcmp_sweep_options {
 
 /* Find the checkpoints below `folder` (NULL with a plan: the plan's own folder), choose the
  * baseline, and compare all others with it, in one reading of the baseline (with `resume`: one for
- * every four candidates, and what is finished is written after each). A checkpoint that cannot be
- * read fails its own row. On success *out is owned by the caller (gradcmp_sweep_free); after
- * GRADCMP_ERROR_CANCELLED it holds the finished rows, or is NULL where there are none. Errors: as
- * gradcmp_compare; CORRUPT, with the line, for a plan, and for a file to resume from that is
- * damaged or is none; USAGE where there are not two checkpoints. */
+ * every four candidates, and what is finished is written after each). What `options` set wins over
+ * the plan. A checkpoint that cannot be read fails its own row. On success *out is owned by the
+ * caller (gradcmp_sweep_free); after GRADCMP_ERROR_CANCELLED it holds the finished rows, or is NULL
+ * where there are none. Errors: as gradcmp_compare; CORRUPT, with the line, for a plan, and for a
+ * file to resume from that is damaged or is none; USAGE where there are not two checkpoints. */
 GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_sweep_run(const char *folder, const struct gradcmp_sweep_options *sweep_options,
                   const struct gradcmp_options *options, struct gradcmp_sweep **out,
