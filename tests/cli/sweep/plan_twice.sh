@@ -40,7 +40,7 @@ plan "the baseline is another" \
 echo "- a folder whose name looks like a pattern"
 printf 'baseline: ../runs/s_base\ncandidates: [ "*" ]\n' >plan.yaml
 short --plan plan.yaml 'runs[1]'
-loose='- runs/bug*\nbounds: {k: 1000000, C: 2, max-bound: 100, dtype: fp8}\noptions: {strict: false, exclude: layers.1, match: fc1, vocab: 60, layers: 9, state: param}\n'
+loose='- runs/bug*\nbounds: {k: 1000000, C: 2, max-bound: 100, dtype: fp8}\noptions: {strict: false, exclude: layers.1, match: fc1, vocab: 75, layers: 9, state: param}\n'
 plan "a loose plan" "$loose"
 plan "the command line" "$loose" --k 4 --C 1.03 --max-bound 0.25 --dtype bf16 --strict --exclude zzz \
     --match layers --vocab 70 --layers 4 --state exp_avg

@@ -2,21 +2,18 @@
 # than the same by default, for which a momentum stands in where there is no first moment.
 . "$TESTS_CLI/lib.sh"
 python3 - <<'PY'
-import json, os, struct
+import os, struct
+from safetensors_file import write
 
 def save(folder, factor):
     os.makedirs(folder)
-    header, data = {}, b""
+    tensors = {}
     for layer in range(2):
         for state, part, scale in (("exp_avg", "fc1", 1.0), ("momentum_buffer", "fc2", factor)):
-            values = struct.pack("<16f", *[scale * (layer + 1 + i / 7) for i in range(16)])
-            name = "optimizer.state.%s.decoder.layers.%d.mlp.linear_%s.weight" % (state, layer, part)
-            header[name] = {"dtype": "F32", "shape": [4, 4],
-                            "data_offsets": [len(data), len(data) + len(values)]}
-            data += values
-    text = json.dumps(header).encode()
-    with open(folder + "/model.safetensors", "wb") as out:
-        out.write(struct.pack("<Q", len(text)) + text + data)
+            values = [scale * (layer + 1 + i / 7) for i in range(16)]
+            tensors["optimizer.state.%s.decoder.layers.%d.mlp.linear_%s.weight" % (state, layer, part)] = (
+                "F32", [4, 4], struct.pack("<16f", *values))
+    write(folder + "/model.safetensors", tensors)
 
 save("runs/base", 1.0)
 save("runs/cand", 2.0)
