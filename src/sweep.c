@@ -48,13 +48,16 @@ static enum gradcmp_status count_ranks(const char *path, const struct gradcmp_op
  * else; a checkpoint that says nothing comes last. */
 static enum gradcmp_status choose_least(struct gcmp_roster *roster, struct gradcmp_error *error) {
     uint64_t least = UINT64_MAX;
+    size_t alike = 0;
     for (size_t i = 0; i < roster->count; i++) {
         uint64_t ranks;
         GCMP_TRY(count_ranks(roster->entries[i].path, &roster->options, &ranks, error));
-        if (ranks != 0 && ranks < least && !is_twin(roster, i)) {
-            least = ranks;
-            roster->baseline = i;
+        if (ranks == 0 || ranks > least || is_twin(roster, i)) {
+            continue;
         }
+        alike = ranks == least ? alike + 1 : 1;
+        roster->baseline = ranks < least ? i : roster->baseline;
+        least = ranks;
     }
     if (roster->baseline == SIZE_MAX) {
         GCMP_FAIL(error, GRADCMP_ERROR_USAGE,
@@ -62,8 +65,12 @@ static enum gradcmp_status choose_least(struct gcmp_roster *roster, struct gradc
                   "--baseline");
     }
     roster->baseline_reason =
-        gcmp_arena_format(roster->arena, "has the least parallelism: %llu rank%s",
-                          (unsigned long long)least, least == 1 ? "" : "s");
+        alike == 1 ? gcmp_arena_format(roster->arena, "has the least parallelism: %llu rank%s",
+                                       (unsigned long long)least, least == 1 ? "" : "s")
+                   : gcmp_arena_format(roster->arena,
+                                       "the first of %zu with the least parallelism: %llu rank%s; "
+                                       "--baseline chooses",
+                                       alike, (unsigned long long)least, least == 1 ? "" : "s");
     if (roster->baseline_reason == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
