@@ -325,11 +325,13 @@ bool gcmp_dir_is_file(const struct gcmp_dir *dir, const char **name) {
     return dir->only != NULL;
 }
 
-enum gcmp_dir_kind gcmp_dir_kind(struct gcmp_dir *dir, const char *name) {
-    if (gcmp_dir_name_fault(name, strlen(name)) != NULL) {
+enum gcmp_dir_kind gcmp_dir_look(struct gcmp_dir *dir, const char *name,
+                                 struct gcmp_dir_place *place) {
+    *place = (struct gcmp_dir_place){0, 0};
+    if (name[0] != '\0' && gcmp_dir_name_fault(name, strlen(name)) != NULL) {
         return GCMP_DIR_ABSENT;
     }
-    int fd = open_name(dir, name);
+    int fd = open_name(dir, name[0] == '\0' && dir->only == NULL ? "." : name);
     if (fd < 0) {
         gcmp_dir_note(dir, errno);
         return errno == ENOENT || errno == ENOTDIR ? GCMP_DIR_ABSENT : GCMP_DIR_OTHER;
@@ -338,10 +340,18 @@ enum gcmp_dir_kind gcmp_dir_kind(struct gcmp_dir *dir, const char *name) {
     bool known = fstat(fd, &info) == 0;
     close(fd);
     errno = 0;
-    if (known && S_ISREG(info.st_mode)) {
-        return GCMP_DIR_FILE;
+    if (!known) {
+        return GCMP_DIR_OTHER;
     }
-    return known && S_ISDIR(info.st_mode) ? GCMP_DIR_FOLDER : GCMP_DIR_OTHER;
+    *place = (struct gcmp_dir_place){info.st_dev, info.st_ino};
+    return S_ISREG(info.st_mode)   ? GCMP_DIR_FILE
+           : S_ISDIR(info.st_mode) ? GCMP_DIR_FOLDER
+                                   : GCMP_DIR_OTHER;
+}
+
+enum gcmp_dir_kind gcmp_dir_kind(struct gcmp_dir *dir, const char *name) {
+    struct gcmp_dir_place place;
+    return name[0] == '\0' ? GCMP_DIR_ABSENT : gcmp_dir_look(dir, name, &place);
 }
 
 bool gcmp_dir_has_file(struct gcmp_dir *dir, const char *name) {

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -39,6 +40,16 @@ bool gcmp_dir_has_dir(struct gcmp_dir *dir, const char *name);
  * system said, 0 where it is only no file. */
 enum gcmp_dir_kind { GCMP_DIR_ABSENT, GCMP_DIR_FILE, GCMP_DIR_FOLDER, GCMP_DIR_OTHER };
 enum gcmp_dir_kind gcmp_dir_kind(struct gcmp_dir *dir, const char *name);
+
+/* What it is, however it is named: links within the directory may give a folder several names, and
+ * lead from a folder back to one that it lies in. */
+struct gcmp_dir_place {
+    dev_t device;
+    ino_t inode;
+};
+/* The same, and where it stands; "" is the directory itself. */
+enum gcmp_dir_kind gcmp_dir_look(struct gcmp_dir *dir, const char *name,
+                                 struct gcmp_dir_place *place);
 
 /* Fail where the system did not answer one of the questions so far (too many open files, an
  * input/output error, no memory): what was taken for absent may be there. To be asked before

@@ -20,8 +20,8 @@
 #include "engine/engine.h"
 #include "formats/torch_save_file.h"
 
-/* Limits: elements taken into memory; files in a folder; folders within folders. */
-enum { MEMORY_BYTES = 256 << 20, MAX_NAMES = 1 << 20, MAX_LEVELS = 4 };
+/* Limits: elements taken into memory; files in a folder; folders. */
+enum { MEMORY_BYTES = 256 << 20, MAX_NAMES = 1 << 20, MAX_FOLDERS = 1 << 18 };
 
 const struct gradcmp_catalogue *gcmp_bits_side_catalogue(const struct gcmp_bits_side *side) {
     return side->checkpoint == NULL ? NULL : &side->checkpoint->catalogue;
@@ -306,63 +306,110 @@ static enum gradcmp_status take_file(struct scan *scan, const char *name,
     return gcmp_bits_holds_tensors(name) ? keep_name(scan, name, error) : GRADCMP_OK;
 }
 
-/* A folder that is still to be looked into. */
+/* A folder, and the index of the one that it lies in; the checkpoint's own lies in itself. */
 struct folder {
-    char *name; /* malloced */
-    int level;
+    struct gcmp_dir_place place;
+    size_t above;
+    char *name; /* malloced, until it was looked into */
 };
 
 struct folders {
     struct folder *list;
     size_t count, capacity;
+    size_t *open; /* indices of those that are still to be looked into */
+    size_t open_count, open_capacity;
 };
 
-static bool push_folder(struct folders *folders, char *name, int level) {
-    if (!gcmp_grow(&folders->list, folders->count, &folders->capacity, sizeof *folders->list)) {
-        return false;
+/* True for a folder that lies in itself, by a link: all that it holds is looked at without it. */
+static bool is_within_itself(const struct folders *folders, size_t above,
+                             const struct gcmp_dir_place *place) {
+    for (size_t at = above;; at = folders->list[at].above) {
+        const struct gcmp_dir_place *outer = &folders->list[at].place;
+        if (outer->device == place->device && outer->inode == place->inode) {
+            return true;
+        }
+        if (folders->list[at].above == at) {
+            return false;
+        }
     }
-    folders->list[folders->count++] = (struct folder){name, level};
-    return name != NULL;
 }
 
-static enum gradcmp_status look_at(struct scan *scan, struct folders *folders, const char *folder,
-                                   const char *entry, int level, struct gradcmp_error *error) {
+static enum gradcmp_status push_folder(struct folders *folders, const char *name, size_t above,
+                                       const struct gcmp_dir_place *place,
+                                       struct gradcmp_error *error) {
+    if (folders->count == MAX_FOLDERS) {
+        GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "more than %d folders", MAX_FOLDERS);
+    }
+    if (!gcmp_grow(&folders->list, folders->count, &folders->capacity, sizeof *folders->list) ||
+        !gcmp_grow(&folders->open, folders->open_count, &folders->open_capacity,
+                   sizeof *folders->open)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    folders->list[folders->count] = (struct folder){*place, above, strdup(name)};
+    if (folders->list[folders->count].name == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    folders->open[folders->open_count++] = folders->count++;
+    return GRADCMP_OK;
+}
+
+/* A name that nothing can be opened by is refused: what stands there may be what a resume restores.
+ */
+static enum gradcmp_status look_up(const struct scan *scan, const char *name,
+                                   enum gcmp_dir_kind *kind, struct gcmp_dir_place *place,
+                                   struct gradcmp_error *error) {
+    struct gcmp_dir *dir = scan->side->dir;
+    const char *fault = gcmp_dir_name_fault(name, strlen(name));
+    if (fault != NULL) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_LIMIT, gcmp_dir_path(dir), GRADCMP_NO_OFFSET,
+                     "name \"%.60s...\" %s", name, fault);
+    }
+    *kind = gcmp_dir_look(dir, name, place);
+    if (*kind == GCMP_DIR_OTHER && (errno == EACCES || errno == EPERM)) {
+        char path[sizeof error->path];
+        snprintf(path, sizeof path, "%s/%s", gcmp_dir_path(dir), name);
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_IO, path, GRADCMP_NO_OFFSET, "permission denied");
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status look_at(struct scan *scan, struct folders *folders, size_t folder,
+                                   const char *entry, struct gradcmp_error *error) {
     struct gcmp_bits_side *side = scan->side;
+    const char *outer = folders->list[folder].name;
     char *name =
-        gcmp_arena_format(&side->arena, "%s%s%s", folder, folder[0] == '\0' ? "" : "/", entry);
+        gcmp_arena_format(&side->arena, "%s%s%s", outer, outer[0] == '\0' ? "" : "/", entry);
     if (name == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    enum gcmp_dir_kind kind = gcmp_dir_kind(side->dir, name);
-    bool is_forbidden = errno == EACCES || errno == EPERM;
-    if (kind == GCMP_DIR_FOLDER && level < MAX_LEVELS) {
-        if (!push_folder(folders, strdup(name), level + 1)) {
-            GCMP_FAIL_MEMORY(error);
-        }
-    } else if (kind == GCMP_DIR_FILE) {
-        size_t before = scan->torch_files;
+    struct gcmp_dir_place place;
+    enum gcmp_dir_kind kind;
+    GCMP_TRY(look_up(scan, name, &kind, &place, error));
+    if (kind == GCMP_DIR_FOLDER) {
+        return is_within_itself(folders, folder, &place)
+                   ? GRADCMP_OK
+                   : push_folder(folders, name, folder, &place, error);
+    }
+    size_t before = scan->torch_files;
+    if (kind == GCMP_DIR_FILE) {
         GCMP_TRY(take_file(scan, name, error));
-        if (scan->torch_files == before && !is_known_file(name)) {
-            scan->unread_name = scan->unread++ == 0 ? name : scan->unread_name;
-        }
-    } else if (kind == GCMP_DIR_OTHER && is_forbidden) {
-        char path[sizeof error->path];
-        snprintf(path, sizeof path, "%s/%s", gcmp_dir_path(side->dir), name);
-        GCMP_FAIL_AT(error, GRADCMP_ERROR_IO, path, GRADCMP_NO_OFFSET, "permission denied");
-    } else if (kind == GCMP_DIR_OTHER) { /* a FIFO, a link that leads out: nothing to be read */
+    }
+    /* Else a FIFO, a link that leads out or nowhere: nothing to be read. */
+    if (kind != GCMP_DIR_FILE || (scan->torch_files == before && !is_known_file(name))) {
         scan->unread_name = scan->unread++ == 0 ? name : scan->unread_name;
     }
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status scan_folder(struct scan *scan, struct folders *folders,
-                                       const struct folder *folder, struct gradcmp_error *error) {
+static enum gradcmp_status scan_folder(struct scan *scan, struct folders *folders, size_t folder,
+                                       struct gradcmp_error *error) {
     char **names = NULL;
     size_t count = 0;
-    GCMP_TRY(gcmp_dir_list(scan->side->dir, folder->name, MAX_NAMES, &names, &count, error));
+    GCMP_TRY(gcmp_dir_list(scan->side->dir, folders->list[folder].name, MAX_NAMES, &names, &count,
+                           error));
     enum gradcmp_status status = GRADCMP_OK;
     for (size_t i = 0; i < count && status == GRADCMP_OK; i++) {
-        status = look_at(scan, folders, folder->name, names[i], folder->level, error);
+        status = look_at(scan, folders, folder, names[i], error);
     }
     gcmp_dir_free_names(names, count);
     return status;
@@ -370,19 +417,18 @@ static enum gradcmp_status scan_folder(struct scan *scan, struct folders *folder
 
 static enum gradcmp_status scan_folders(struct scan *scan, struct gradcmp_error *error) {
     struct folders folders = {0};
-    enum gradcmp_status status = GRADCMP_OK;
-    if (!push_folder(&folders, strdup(""), 0)) {
-        status =
-            gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory");
-    }
-    while (folders.count > 0) {
-        struct folder folder = folders.list[--folders.count];
+    struct gcmp_dir_place place;
+    (void)gcmp_dir_look(scan->side->dir, "", &place);
+    enum gradcmp_status status = push_folder(&folders, "", 0, &place, error);
+    while (folders.open_count > 0) {
+        size_t folder = folders.open[--folders.open_count];
         if (status == GRADCMP_OK) {
-            status = scan_folder(scan, &folders, &folder, error);
+            status = scan_folder(scan, &folders, folder, error);
         }
-        free(folder.name);
+        free(folders.list[folder].name);
     }
     free(folders.list);
+    free(folders.open);
     return status == GRADCMP_OK ? gcmp_dir_check(scan->side->dir, error) : status;
 }
 
