@@ -238,10 +238,39 @@ static enum gradcmp_status tell_gaps(const struct gcmp_bits_match *match, struct
     return GRADCMP_OK;
 }
 
+/* Say what became of rows of the vocabulary that one side lacks, where they are not zero. */
+static enum gradcmp_status tell_rows(const struct gcmp_bits_match *match, struct gcmp_arena *arena,
+                                     struct gcmp_bits_result *out, struct gradcmp_error *error) {
+    char others[40] = "";
+    if (match->odd_count == 0) {
+        return GRADCMP_OK;
+    }
+    if (match->odd_count > 1) {
+        snprintf(others, sizeof others, " (and of %zu others)", match->odd_count - 1);
+    }
+    const char *note =
+        match->vocab != 0
+            ? gcmp_arena_format(arena,
+                                "rows %llu and on of %s%s, which one side lacks, are not zero; the "
+                                "vocabulary has %llu words, so they are padding",
+                                (unsigned long long)match->odd_row, match->odd_rows, others,
+                                (unsigned long long)match->vocab)
+            : gcmp_arena_format(arena,
+                                "rows %llu and on of %s%s, which one side lacks, are not zero, and "
+                                "the size of the vocabulary is not known; if they are padding, say "
+                                "--ignore '<padding>'",
+                                (unsigned long long)match->odd_row, match->odd_rows, others);
+    if (note == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    out->notes[out->note_count++] = note;
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status tell_notes(const struct gcmp_bits_match *match, struct gcmp_arena *arena,
                                       struct gcmp_bits_result *out, struct gradcmp_error *error) {
     const struct gcmp_bits_side *sides[] = {match->a, match->b};
-    size_t total = match->a->note_count + match->b->note_count + 2;
+    size_t total = match->a->note_count + match->b->note_count + 3;
     out->notes = gcmp_arena_alloc(arena, total, sizeof *out->notes);
     for (size_t side = 0; out->notes != NULL && side < 2; side++) {
         for (size_t i = 0; i < sides[side]->note_count; i++) {
@@ -256,6 +285,7 @@ static enum gradcmp_status tell_notes(const struct gcmp_bits_match *match, struc
     if (out->notes == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
+    GCMP_TRY(tell_rows(match, arena, out, error));
     return tell_gaps(match, arena, out, error);
 }
 

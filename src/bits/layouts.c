@@ -5,6 +5,7 @@
 
 #include "base/dtype.h"
 #include "bits/match.h"
+#include "engine/engine.h"
 
 /* --- telling --- */
 
@@ -50,6 +51,7 @@ void gcmp_bits_compare_layouts(struct gcmp_bits_match *match) {
             a->format != b->format || names_differ(a->layout_name, b->layout_name);
         match->layouts_differ = match->layouts_differ || match->formats_differ ||
                                 parallel_differs(&a->parallel, &b->parallel);
+        match->vocab = a->vocab > b->vocab ? a->vocab : b->vocab;
     }
 }
 
@@ -198,19 +200,94 @@ static struct gcmp_bits_item *item_of(struct gcmp_bits_match *match,
     return item->path == NULL ? NULL : item;
 }
 
-/* The vocabulary is padded to what divides among ranks: rows that one side lacks are padding. */
-static bool is_padded(const struct gradcmp_parameter *a, const struct gradcmp_parameter *b) {
+/* The vocabulary is padded to what divides among ranks: rows that one side lacks may be padding,
+ * but where that side then has fewer of them than words. */
+static bool may_be_padded(const struct gcmp_bits_match *match, const struct gradcmp_parameter *a,
+                          const struct gradcmp_parameter *b) {
     return a->vocab_rows && b->vocab_rows && a->ndim == b->ndim && a->ndim > 0 &&
-           a->dtype == b->dtype && a->shape[0] != b->shape[0] &&
+           a->dtype == b->dtype && a->shape[0] != b->shape[0] && a->shape[0] >= match->vocab &&
+           b->shape[0] >= match->vocab &&
            memcmp(a->shape + 1, b->shape + 1, (a->ndim - 1U) * sizeof *a->shape) == 0;
+}
+
+static int look_for_bits(void *user, const void *elems, size_t bytes) {
+    const unsigned char *at = elems;
+    bool *has_bits = user;
+    for (size_t i = 0; i < bytes && !*has_bits; i++) {
+        *has_bits = at[i] != 0;
+    }
+    return 0;
+}
+
+/* Read one copy's elements from `first` on: *is_zero where all of them are. */
+static enum gradcmp_status read_rest(const struct gcmp_bits_item *item, uint64_t first,
+                                     uint32_t copy, bool *is_zero, struct gradcmp_error *error) {
+    const struct gradcmp_parameter *parameter = item->parameter;
+    struct gradcmp_tally tally;
+    struct gradcmp_error side_error = {0};
+    bool has_bits = false, is_float = gcmp_dtype_is_float((enum gradcmp_dtype)parameter->dtype);
+    struct gcmp_job job = {.a = {.catalogue = item->catalogue,
+                                 .parameter = parameter,
+                                 .first_elem = first,
+                                 .copy = copy},
+                           .elems = parameter->elem_count - first,
+                           .tallies = &tally,
+                           .sink = is_float ? NULL : look_for_bits,
+                           .sink_user = &has_bits};
+    struct gcmp_engine_options engine = {.threads = 1, .buffer_bytes = 1};
+    GCMP_TRY(gcmp_engine_run(&job, 1, &engine, &side_error, 1, error));
+    *is_zero = is_float ? tally.zeros_a == job.elems : !has_bits;
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status is_zero_beyond(const struct gcmp_bits_item *item, uint64_t first,
+                                          bool *out, struct gradcmp_error *error) {
+    *out = true;
+    for (uint32_t copy = 0; copy < item->parameter->copy_count && *out; copy++) {
+        GCMP_TRY(read_rest(item, first, copy, out, error));
+    }
+    return GRADCMP_OK;
+}
+
+/* What one side has beyond the rows of the other: padding, or, where it holds values and nothing
+ * says how many words there are, words that the other side has lost. */
+static enum gradcmp_status pair_rest(struct gcmp_bits_match *match,
+                                     const struct gcmp_bits_item *const sides[2], uint64_t rows,
+                                     uint64_t elems, struct gradcmp_error *error) {
+    bool is_zero;
+    struct gcmp_bits_item *rest = gcmp_arena_alloc(match->arena, 2, sizeof *rest);
+    const char *path = gcmp_arena_format(match->arena, "%s/<padding>", sides[0]->path);
+    if (rest == NULL || path == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t side = 0; side < 2; side++) {
+        rest[side] = *sides[side];
+        rest[side].path = path;
+    }
+    GCMP_TRY(
+        is_zero_beyond(sides[sides[0]->shape[0] < sides[1]->shape[0]], elems, &is_zero, error));
+    if (!is_zero && match->odd_count++ == 0) {
+        match->odd_rows = sides[0]->path;
+        match->odd_row = rows;
+    }
+    if (!is_zero && match->vocab == 0) {
+        return gcmp_bits_pair(match, &rest[0], &rest[1], error);
+    }
+    struct gcmp_bits_entry padding = {.path = path,
+                                      .a = sides[0],
+                                      .b = sides[1],
+                                      .group = GCMP_BITS_LAYOUT,
+                                      .how = GCMP_BITS_LEFT_OUT};
+    return gcmp_bits_add_entry(match, &padding, error);
 }
 
 static enum gradcmp_status pair_padded(struct gcmp_bits_match *match, struct gcmp_bits_item *x,
                                        struct gcmp_bits_item *y, struct gradcmp_error *error) {
-    const struct gradcmp_parameter *a = x->parameter, *b = y->parameter;
-    uint64_t rows = a->shape[0] < b->shape[0] ? a->shape[0] : b->shape[0];
-    struct gcmp_bits_difference *difference = gcmp_bits_difference_make(
-        match->arena, a->ndim, rows == a->shape[0] ? a->shape : b->shape, x->elem_bytes);
+    const struct gcmp_bits_item *const sides[] = {x, y};
+    const struct gradcmp_parameter *shorter =
+        x->shape[0] < y->shape[0] ? x->parameter : y->parameter;
+    struct gcmp_bits_difference *difference =
+        gcmp_bits_difference_make(match->arena, shorter->ndim, shorter->shape, x->elem_bytes);
     if (difference == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
@@ -219,17 +296,9 @@ static enum gradcmp_status pair_padded(struct gcmp_bits_match *match, struct gcm
                                     .b = y,
                                     .group = x->group,
                                     .difference = difference,
-                                    .elems = a->elem_count / a->shape[0] * rows};
+                                    .elems = shorter->elem_count};
     GCMP_TRY(gcmp_bits_add_entry(match, &entry, error));
-    struct gcmp_bits_entry padding = {.path =
-                                          gcmp_arena_format(match->arena, "%s/<padding>", x->path),
-                                      .a = x,
-                                      .b = y,
-                                      .group = GCMP_BITS_LAYOUT,
-                                      .how = GCMP_BITS_LEFT_OUT};
-    return padding.path == NULL ? gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL,
-                                                 GRADCMP_NO_OFFSET, "out of memory")
-                                : gcmp_bits_add_entry(match, &padding, error);
+    return pair_rest(match, sides, shorter->shape[0], shorter->elem_count, error);
 }
 
 static enum gradcmp_status pair_parameters(struct gcmp_bits_match *match,
@@ -244,7 +313,8 @@ static enum gradcmp_status pair_parameters(struct gcmp_bits_match *match,
     if (x == NULL || y == NULL) {
         return gcmp_bits_lone(match, x == NULL ? y : x, x == NULL ? 0 : 1, error);
     }
-    return is_padded(a, b) ? pair_padded(match, x, y, error) : gcmp_bits_pair(match, x, y, error);
+    return may_be_padded(match, a, b) ? pair_padded(match, x, y, error)
+                                      : gcmp_bits_pair(match, x, y, error);
 }
 
 static enum gradcmp_status pair_state(struct gcmp_bits_match *match, const char *state,

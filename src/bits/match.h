@@ -64,6 +64,10 @@ struct gcmp_bits_match {
     size_t ignored_count, ignored_capacity;
     const char *last_missing[2]; /* the part that a side lacks and that was told last */
     const char *why_whole;       /* why all elements of flat buffers, or of some, count; or NULL */
+    uint64_t vocab;              /* words, as far as either side tells; 0: neither does */
+    const char *odd_rows; /* the first path of which one side has further rows that are not zero */
+    uint64_t odd_row;     /* the first of these rows */
+    size_t odd_count;     /* such paths */
 };
 
 /* Find what belongs together; values and arrays in memory are compared at once, tensors become
