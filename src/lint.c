@@ -186,6 +186,7 @@ static void sum_up(struct gradcmp_evidence *evidence) {
                           errors == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s", infos);
     const char *spoilt = !content->is_pair ? ""
                          : errors > 0      ? "; the comparison is spoilt"
+                         : warnings > 0    ? "; the comparison holds but for these"
                                            : "; the comparison holds";
     const char *word = errors > 0 ? "FAIL" : warnings > 0 ? "WARN" : "PASS";
     conclude(evidence,

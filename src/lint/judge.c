@@ -103,27 +103,25 @@ static struct gcmp_lint_finding at(const struct gcmp_lint_source *source,
     return finding;
 }
 
-static enum gradcmp_status judge_writing(struct gcmp_lint_content *content,
-                                         const struct gcmp_lint_source *source,
-                                         struct gradcmp_error *error) {
-    for (size_t i = 0; i < source->count; i++) {
-        const struct gcmp_lint_setting *setting = &source->settings[i];
-        struct gcmp_lint_finding finding = at(source, setting);
-        if (setting->is_unset || !gcmp_lint_is_relevant(setting->kind, setting->name)) {
-            continue;
-        }
-        if (setting->times > 1) {
-            GCMP_TRY(gcmp_lint_add(content, "GN01", finding, error));
-        }
-        if (setting->is_conditional) {
-            GCMP_TRY(gcmp_lint_add(content, "GN06", finding, error));
-        }
-        if (setting->is_unresolved || setting->is_defaulted) {
-            finding.value = setting->raw;
-            finding.severity = setting->is_unresolved ? GCMP_LINT_WARNING : GCMP_LINT_INFO;
-            GCMP_TRY(gcmp_lint_add(content, "GN04", finding, error));
-        }
+enum gradcmp_status gcmp_lint_judge_known(struct gcmp_lint_content *content,
+                                          const struct gcmp_lint_source *source,
+                                          const struct gcmp_lint_setting *setting,
+                                          struct gradcmp_error *error) {
+    struct gcmp_lint_finding finding = at(source, setting);
+    if (setting->is_conditional) {
+        GCMP_TRY(gcmp_lint_add(content, "GN06", finding, error));
     }
+    if (setting->is_unresolved || setting->is_defaulted) {
+        finding.value = setting->raw;
+        finding.severity = setting->is_unresolved ? GCMP_LINT_WARNING : GCMP_LINT_INFO;
+        GCMP_TRY(gcmp_lint_add(content, "GN04", finding, error));
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_lint_judge_hidden(struct gcmp_lint_content *content,
+                                           const struct gcmp_lint_source *source,
+                                           struct gradcmp_error *error) {
     if (source->conditional_argument != NULL) {
         struct gcmp_lint_finding finding = {.subject = "arguments", .file = source->path};
         finding.value = source->conditional_argument;
@@ -146,6 +144,22 @@ static enum gradcmp_status judge_writing(struct gcmp_lint_content *content,
         GCMP_TRY(gcmp_lint_add(content, "GN04", finding, error));
     }
     return GRADCMP_OK;
+}
+
+static enum gradcmp_status judge_writing(struct gcmp_lint_content *content,
+                                         const struct gcmp_lint_source *source,
+                                         struct gradcmp_error *error) {
+    for (size_t i = 0; i < source->count; i++) {
+        const struct gcmp_lint_setting *setting = &source->settings[i];
+        if (setting->is_unset || !gcmp_lint_is_relevant(setting->kind, setting->name)) {
+            continue;
+        }
+        if (setting->times > 1) {
+            GCMP_TRY(gcmp_lint_add(content, "GN01", at(source, setting), error));
+        }
+        GCMP_TRY(gcmp_lint_judge_known(content, source, setting, error));
+    }
+    return gcmp_lint_judge_hidden(content, source, error);
 }
 
 static const char *shown(const struct gcmp_lint_setting *setting) {

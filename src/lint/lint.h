@@ -39,6 +39,17 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_lint_add(struct gcmp_lint_content *con
                                                    const char *id, struct gcmp_lint_finding finding,
                                                    struct gradcmp_error *error);
 
+/* Tell of a setting that what it is set to, or whether, is known only when the run starts. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_lint_judge_known(struct gcmp_lint_content *content,
+                                                           const struct gcmp_lint_source *source,
+                                                           const struct gcmp_lint_setting *setting,
+                                                           struct gradcmp_error *error);
+/* Tell what of a source may hide settings: arguments that are not known, lines without a meaning.
+ */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_lint_judge_hidden(struct gcmp_lint_content *content,
+                                                            const struct gcmp_lint_source *source,
+                                                            struct gradcmp_error *error);
+
 void gcmp_lint_write_text(const struct gradcmp_evidence *evidence, struct gcmp_page *page);
 void gcmp_lint_write_json(const struct gradcmp_evidence *evidence, struct gcmp_emitter *json);
 

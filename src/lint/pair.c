@@ -145,12 +145,116 @@ static const char *rule_of(const struct gcmp_lint_setting *setting) {
                : "PR05";
 }
 
-/* Numbers that are written differently are the same: 1, 1.0; True, true. */
+/* Variables whose words their libraries read without regard to case: NCCL's parseList (tuning.cc),
+ * debug.cc and net.cc; MindSpeed-LLM on deterministic computation. */
+static const char *const without_case[] = {
+    "NCCL_ALGO", "NCCL_PROTO",         "NCCL_DEBUG", "NCCL_DEBUG_SUBSYS",
+    "NCCL_NET",  "HCCL_DETERMINISTIC", NULL};
+
+/* A number as it is written: 0.DIGITS times ten to the place, without zeros on either end. */
+struct decimal {
+    char digits[64];
+    size_t count;
+    long place;
+    bool is_negative;
+};
+
+static bool read_exponent(const char *at, long *out) {
+    bool is_negative = *at == '-';
+    at += *at == '-' || *at == '+';
+    size_t digits = strspn(at, "0123456789");
+    if (digits == 0 || digits > 6 || at[digits] != '\0') {
+        return false;
+    }
+    *out = 0;
+    for (; *at != '\0'; at++) {
+        *out = *out * 10 + (*at - '0');
+    }
+    *out = is_negative ? -*out : *out;
+    return true;
+}
+
+/* Read a whole text as a decimal number; false for anything else, and for more digits than fit. */
+static bool read_decimal(const char *text, struct decimal *out) {
+    bool has_point = false, has_digit = false;
+    long exponent = 0;
+    *out = (struct decimal){.is_negative = *text == '-'};
+    text += *text == '-' || *text == '+';
+    for (; (*text >= '0' && *text <= '9') || (*text == '.' && !has_point); text++) {
+        if (*text == '.') {
+            has_point = true;
+            continue;
+        }
+        bool is_leading = out->count == 0 && *text == '0';
+        has_digit = true;
+        out->place += is_leading ? -(long)has_point : !has_point;
+        if (!is_leading && out->count == sizeof out->digits) {
+            return false;
+        }
+        if (!is_leading) {
+            out->digits[out->count++] = *text;
+        }
+    }
+    if (!has_digit || (*text != '\0' &&
+                       ((*text != 'e' && *text != 'E') || !read_exponent(text + 1, &exponent)))) {
+        return false;
+    }
+    while (out->count > 0 && out->digits[out->count - 1] == '0') {
+        out->count--;
+    }
+    out->place = out->count == 0 ? 0 : out->place + exponent;
+    out->is_negative = out->is_negative && out->count > 0;
+    return true;
+}
+
+/* True for one number that is written in two ways: 1, 1.0; 1e-5, 0.00001. */
+static bool is_same_number(const char *a, const char *b) {
+    struct decimal x, y;
+    return read_decimal(a, &x) && read_decimal(b, &y) && x.is_negative == y.is_negative &&
+           x.count == y.count && x.place == y.place && memcmp(x.digits, y.digits, x.count) == 0;
+}
+
+static bool is_bool(const char *text) {
+    return strcasecmp(text, "true") == 0 || strcasecmp(text, "false") == 0;
+}
+
+/* True where case says nothing: of True and true, of words that a library reads so, and of versions
+ * (PEP 440), but not of what a package was built from. */
+static bool is_case_blind(const struct gcmp_lint_setting *setting) {
+    return setting->kind == GCMP_LINT_PACKAGE
+               ? strchr(setting->text, '/') == NULL
+               : is_bool(setting->text) ||
+                     (setting->kind == GCMP_LINT_ENV && is_in(setting->name, without_case));
+}
+
+/* True for values that mean the same, whichever way they are written. */
 static bool is_same(const struct gcmp_lint_setting *a, const struct gcmp_lint_setting *b) {
     if (is_nothing(a) && is_nothing(b)) {
         return true;
     }
-    return strcasecmp(shown(a), shown(b)) == 0;
+    if (a == NULL || b == NULL || a->text == NULL || b->text == NULL) {
+        return false;
+    }
+    return strcmp(a->text, b->text) == 0 ||
+           (is_case_blind(a) && strcasecmp(a->text, b->text) == 0) ||
+           (a->kind == GCMP_LINT_ARG && is_same_number(a->text, b->text));
+}
+
+/* A setting that reads alike in both, and decides: whether it is the same is known only where its
+ * value is. */
+static enum gradcmp_status judge_same(struct gcmp_lint_content *content,
+                                      const struct gcmp_lint_setting *a,
+                                      const struct gcmp_lint_setting *b,
+                                      struct gradcmp_error *error) {
+    const struct gcmp_lint_setting *sides[] = {a, b};
+    size_t before = content->count;
+    for (size_t i = 0; i < 2 && content->count == before; i++) {
+        const char *rule = sides[i] == NULL ? "" : rule_of(sides[i]);
+        if (strcmp(rule, "PR01") == 0 || strcmp(rule, "PR02") == 0) {
+            GCMP_TRY(gcmp_lint_judge_known(content, &content->run.sources[i], sides[i], error));
+        }
+    }
+    return GRADCMP_OK;
 }
 
 static enum gradcmp_status compare(struct gcmp_lint_content *content,
@@ -159,8 +263,11 @@ static enum gradcmp_status compare(struct gcmp_lint_content *content,
                                    struct gradcmp_error *error) {
     const struct gcmp_lint_setting *there = a != NULL ? a : b;
     const struct gcmp_lint_source *sources = content->run.sources;
-    if (!is_looked_at(there) || is_same(a, b)) {
+    if (!is_looked_at(there)) {
         return GRADCMP_OK;
+    }
+    if (is_same(a, b)) {
+        return judge_same(content, a, b, error);
     }
     struct gcmp_lint_finding finding = {.subject = there->name, .line = there->line};
     finding.file = a != NULL ? sources[0].path : sources[1].path;
@@ -209,5 +316,6 @@ enum gradcmp_status gcmp_lint_judge_pair(struct gcmp_lint_content *content,
             GCMP_TRY(compare(content, NULL, one, arena, error));
         }
     }
-    return GRADCMP_OK;
+    GCMP_TRY(gcmp_lint_judge_hidden(content, a, error));
+    return gcmp_lint_judge_hidden(content, b, error);
 }
