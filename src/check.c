@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/dtype.h"
+#include "report/page.h"
 #include "checkpoint.h"
 #include "copies.h"
 #include "engine/engine.h"
+#include "masters.h"
 #include "ranks.h"
 
 enum { MAX_LOST = 64 };
@@ -166,89 +169,6 @@ static enum gradcmp_status plan_parameter(struct check_plan *plan, struct gcmp_a
     return GRADCMP_OK;
 }
 
-/* The parameters of a state, or NULL where there is none. */
-static const struct gradcmp_model *model_of(const struct gradcmp_checkpoint *checkpoint,
-                                            const char *state) {
-    for (size_t i = 0; i < checkpoint->state_count; i++) {
-        if (strcmp(checkpoint->states[i], state) == 0 && checkpoint->models[i].loaded) {
-            return &checkpoint->models[i].model;
-        }
-    }
-    return NULL;
-}
-
-/* Model weights against their fp32 masters, compared in the weights' type. */
-static enum gradcmp_status plan_masters(struct check_plan *plan, struct gradcmp_error *error) {
-    const struct gradcmp_model *weights = model_of(plan->checkpoint, "param");
-    const struct gradcmp_model *masters = model_of(plan->checkpoint, "fp32_param");
-    for (size_t i = 0; weights != NULL && masters != NULL && i < weights->count; i++) {
-        const struct gradcmp_parameter *weight = &weights->parameters[i];
-        const struct gradcmp_parameter *master = gcmp_model_find(masters, weight->name);
-        if (master != NULL && master->elem_count == weight->elem_count &&
-            gcmp_dtype_is_float((enum gradcmp_dtype)weight->dtype) &&
-            gcmp_dtype_is_float((enum gradcmp_dtype)master->dtype)) {
-            struct gcmp_side other = side_of(plan, master, 0);
-            struct check_origin origin = {CHECK_MASTER, weight, 0, 0, NULL};
-            GCMP_TRY(plan_add(plan, origin, &other, 0, used_elems(plan, weight), error));
-        }
-    }
-    return GRADCMP_OK;
-}
-
-/* True where the run says that the output layer shares the embedding's weights. */
-static bool says_tied(const struct gradcmp_catalogue *catalogue) {
-    for (size_t i = 0; i < catalogue->setting_count; i++) {
-        const struct gradcmp_setting *setting = &catalogue->settings[i];
-        if (strcmp(setting->name, "untie_embeddings_and_output_weights") == 0) {
-            return setting->kind == GRADCMP_SETTING_BOOL && setting->integer == 0;
-        }
-    }
-    return false;
-}
-
-static enum gradcmp_status plan_tied(struct check_plan *plan, const struct gradcmp_model *model,
-                                     struct gradcmp_error *error) {
-    const struct gradcmp_parameter *embedding = NULL, *output = NULL;
-    for (size_t i = 0; i < model->count; i++) {
-        const struct gradcmp_parameter *parameter = &model->parameters[i];
-        if (parameter->vocab_rows && parameter->ndim == 2) {
-            *(parameter->layer == 0 ? &embedding : &output) = parameter;
-        }
-    }
-    if (embedding == NULL || output == NULL || embedding->elem_count != output->elem_count ||
-        embedding->shape[0] != output->shape[0] || !says_tied(&plan->checkpoint->catalogue)) {
-        return GRADCMP_OK;
-    }
-    struct gcmp_side other = side_of(plan, output, 0);
-    struct check_origin origin = {CHECK_TIED, embedding, 0, 0, NULL};
-    return plan_add(plan, origin, &other, 0, used_elems(plan, embedding), error);
-}
-
-static enum gradcmp_status make_plan(struct check_plan *plan, struct gcmp_arena *arena,
-                                     struct gradcmp_error *error) {
-    struct gradcmp_checkpoint *checkpoint = plan->checkpoint;
-    for (size_t i = 0; i < checkpoint->state_count; i++) {
-        const struct gradcmp_model *model = &checkpoint->models[i].model;
-        for (size_t j = 0; j < model->count; j++) {
-            if (gcmp_dtype_is_float((enum gradcmp_dtype)model->parameters[j].dtype)) {
-                GCMP_TRY(plan_parameter(plan, arena, &model->parameters[j], error));
-            }
-        }
-        GCMP_TRY(plan_tied(plan, model, error));
-    }
-    GCMP_TRY(plan_masters(plan, error));
-    plan->tallies = calloc(plan->count + 1, sizeof *plan->tallies);
-    if (plan->tallies == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    for (size_t i = 0; i < plan->count; i++) {
-        plan->jobs[i].b = &plan->others[i];
-        plan->jobs[i].tallies = &plan->tallies[i];
-        plan->origins[i].job = &plan->jobs[i];
-    }
-    return GRADCMP_OK;
-}
-
 /* What is being written into. */
 struct finding_sink {
     struct gcmp_arena *arena;
@@ -300,6 +220,106 @@ static enum gradcmp_status say(const struct finding_sink *sink, struct gradcmp_f
     finding->text = gcmp_arena_dup(sink->arena, line);
     if (finding->text == NULL) {
         GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
+}
+
+/* Elements of a weight that its master has too; 0 where it is no master of that shape. Rows of a
+ * padded vocabulary may be more on either side. */
+static uint64_t mastered_elems(const struct check_plan *plan,
+                               const struct gradcmp_parameter *weight,
+                               const struct gradcmp_parameter *master) {
+    uint64_t used = used_elems(plan, weight), others = used_elems(plan, master);
+    bool is_padded =
+        weight->vocab_rows && master->vocab_rows && weight->ndim == master->ndim &&
+        gcmp_dims_equal(weight->ndim - 1U, weight->shape + 1, master->ndim - 1U, master->shape + 1);
+    return weight->elem_count == master->elem_count ? used
+           : !is_padded                             ? 0
+           : used < others                          ? used
+                                                    : others;
+}
+
+static enum gradcmp_status plan_master(struct check_plan *plan, const struct finding_sink *sink,
+                                       const struct gradcmp_parameter *weight,
+                                       const struct gradcmp_parameter *master,
+                                       struct gradcmp_error *error) {
+    uint64_t elems = mastered_elems(plan, weight, master);
+    if (elems > 0 || weight->elem_count == 0) {
+        struct gcmp_side other = side_of(plan, master, 0);
+        struct check_origin origin = {CHECK_MASTER, weight, 0, 0, NULL};
+        return plan_add(plan, origin, &other, 0, elems, error);
+    }
+    struct gradcmp_finding *finding;
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    gcmp_text_add(&text, "the fp32 master has another shape: ");
+    gcmp_text_add_shape(&text, master->ndim, master->shape);
+    gcmp_text_add(&text, " in place of ");
+    gcmp_text_add_shape(&text, weight->ndim, weight->shape);
+    enum gradcmp_status status = add_finding(sink, "master_differs", weight, &finding, error);
+    if (status == GRADCMP_OK) {
+        status = text.failed ? gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
+                                              "out of memory")
+                             : say(sink, finding, error, "%s", text.bytes);
+    }
+    gcmp_text_free(&text);
+    return status;
+}
+
+/* Model weights against their fp32 masters, compared in the weights' type. */
+static enum gradcmp_status plan_masters(struct check_plan *plan, const struct finding_sink *sink,
+                                        struct gradcmp_error *error) {
+    const struct gradcmp_model *weights = gcmp_model_of(plan->checkpoint, "param");
+    const struct gradcmp_model *masters = gcmp_model_of(plan->checkpoint, "fp32_param");
+    for (size_t i = 0; weights != NULL && masters != NULL && i < weights->count; i++) {
+        const struct gradcmp_parameter *weight = &weights->parameters[i];
+        const struct gradcmp_parameter *master = gcmp_model_find(masters, weight->name);
+        if (master != NULL && gcmp_dtype_is_float((enum gradcmp_dtype)weight->dtype) &&
+            gcmp_dtype_is_float((enum gradcmp_dtype)master->dtype)) {
+            GCMP_TRY(plan_master(plan, sink, weight, master, error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status plan_tied(struct check_plan *plan, const struct gradcmp_model *model,
+                                     struct gradcmp_error *error) {
+    const struct gradcmp_parameter *embedding = NULL, *output = NULL;
+    for (size_t i = 0; i < model->count; i++) {
+        const struct gradcmp_parameter *parameter = &model->parameters[i];
+        if (parameter->vocab_rows && parameter->ndim == 2) {
+            *(parameter->layer == 0 ? &embedding : &output) = parameter;
+        }
+    }
+    if (embedding == NULL || output == NULL || embedding->elem_count != output->elem_count ||
+        embedding->shape[0] != output->shape[0] || !gcmp_says_tied(&plan->checkpoint->catalogue)) {
+        return GRADCMP_OK;
+    }
+    struct gcmp_side other = side_of(plan, output, 0);
+    struct check_origin origin = {CHECK_TIED, embedding, 0, 0, NULL};
+    return plan_add(plan, origin, &other, 0, used_elems(plan, embedding), error);
+}
+
+static enum gradcmp_status make_plan(struct check_plan *plan, const struct finding_sink *sink,
+                                     struct gradcmp_error *error) {
+    struct gradcmp_checkpoint *checkpoint = plan->checkpoint;
+    for (size_t i = 0; i < checkpoint->state_count; i++) {
+        const struct gradcmp_model *model = &checkpoint->models[i].model;
+        for (size_t j = 0; j < model->count; j++) {
+            if (gcmp_dtype_is_float((enum gradcmp_dtype)model->parameters[j].dtype)) {
+                GCMP_TRY(plan_parameter(plan, sink->arena, &model->parameters[j], error));
+            }
+        }
+        GCMP_TRY(plan_tied(plan, model, error));
+    }
+    GCMP_TRY(plan_masters(plan, sink, error));
+    plan->tallies = calloc(plan->count + 1, sizeof *plan->tallies);
+    if (plan->tallies == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < plan->count; i++) {
+        plan->jobs[i].b = &plan->others[i];
+        plan->jobs[i].tallies = &plan->tallies[i];
+        plan->origins[i].job = &plan->jobs[i];
     }
     return GRADCMP_OK;
 }
@@ -548,6 +568,17 @@ static enum gradcmp_status check_states(const struct finding_sink *sink,
     return status;
 }
 
+/* Likewise a weight that lost its master. */
+static enum gradcmp_status check_masters(const struct finding_sink *sink,
+                                         const struct gradcmp_checkpoint *checkpoint,
+                                         struct gradcmp_error *error) {
+    struct gcmp_lost_states lost;
+    enum gradcmp_status status = gcmp_find_lost_masters(checkpoint, &lost, error);
+    status = status == GRADCMP_OK ? tell_lost(sink, &lost, error) : status;
+    free(lost.items);
+    return status;
+}
+
 static enum gradcmp_status check_open(const struct finding_sink *sink,
                                       struct gradcmp_checkpoint *checkpoint,
                                       const struct gradcmp_options *options,
@@ -558,13 +589,14 @@ static enum gradcmp_status check_open(const struct finding_sink *sink,
         GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
                      "no parameter in any state: nothing to check");
     }
+    GCMP_TRY(check_masters(sink, checkpoint, error));
     count_work(checkpoint, sink->checked);
     struct check_plan plan = {.checkpoint = checkpoint};
     struct gradcmp_error side_error = {0};
     struct gcmp_engine_options engine = gcmp_engine_options_of(options);
     engine.ranks = options->ranks;
     enum gradcmp_status status;
-    GCMP_TRY_OUT(make_plan(&plan, sink->arena, error));
+    GCMP_TRY_OUT(make_plan(&plan, sink, error));
     GCMP_TRY_OUT(gcmp_engine_run(plan.jobs, plan.count, &engine, &side_error, 1, error));
     status = judge_plan(sink, &plan, error);
     if (status == GRADCMP_OK && sink->checked->finding_count > 1) {

@@ -1,0 +1,19 @@
+/* Which weights should have a float32 master, and whether they have one. */
+#ifndef GCMP_MASTERS_H
+#define GCMP_MASTERS_H
+
+#include "checkpoint.h"
+
+/* The parameters of a state, or NULL where the checkpoint has none, or they were not made. */
+const struct gradcmp_model *gcmp_model_of(const struct gradcmp_checkpoint *checkpoint,
+                                          const char *state);
+
+/* Find the weights that have lost their master: of a type narrower than float32, trained, and
+ * without one, where others have one. Trained is what the optimizer keeps another state of; where
+ * it keeps none at all, and most have masters, those without have lost theirs. All states are made;
+ * free lost->items in any case, whose texts are the checkpoint's. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_find_lost_masters(const struct gradcmp_checkpoint *checkpoint, struct gcmp_lost_states *lost,
+                       struct gradcmp_error *error);
+
+#endif
