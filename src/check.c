@@ -506,16 +506,27 @@ static enum gradcmp_status judge_plan(const struct finding_sink *sink,
     return GRADCMP_OK;
 }
 
+static void count_parameter(const struct gradcmp_parameter *parameter,
+                            struct gradcmp_checked *checked) {
+    enum gradcmp_dtype dtype = (enum gradcmp_dtype)parameter->dtype;
+    if (!gcmp_dtype_is_float(dtype)) {
+        if (checked->other_tensors++ == 0) {
+            checked->other = parameter->name;
+            checked->other_type = gradcmp_dtype_name(dtype);
+        }
+        return;
+    }
+    checked->tensors++;
+    checked->elems += parameter->elem_count;
+    checked->bytes += parameter->elem_count * parameter->copy_count * gcmp_dtype_bytes(dtype);
+}
+
 static void count_work(const struct gradcmp_checkpoint *checkpoint,
                        struct gradcmp_checked *checked) {
     for (size_t i = 0; i < checkpoint->state_count; i++) {
         const struct gradcmp_model *model = &checkpoint->models[i].model;
-        checked->tensors += model->count;
         for (size_t j = 0; j < model->count; j++) {
-            const struct gradcmp_parameter *parameter = &model->parameters[j];
-            checked->elems += parameter->elem_count;
-            checked->bytes += parameter->elem_count * parameter->copy_count *
-                              gcmp_dtype_bytes((enum gradcmp_dtype)parameter->dtype);
+            count_parameter(&model->parameters[j], checked);
         }
     }
 }
@@ -585,12 +596,13 @@ static enum gradcmp_status check_open(const struct finding_sink *sink,
                                       struct gradcmp_error *error) {
     GCMP_TRY(check_states(sink, checkpoint, error));
     GCMP_TRY(gcmp_checkpoint_load_all(checkpoint, error));
-    if (checkpoint->listed_count == 0) {
+    count_work(checkpoint, sink->checked);
+    if (sink->checked->tensors == 0) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, checkpoint->path, GRADCMP_NO_OFFSET,
-                     "no parameter in any state: nothing to check");
+                     "no parameter%s in any state: nothing to check",
+                     checkpoint->listed_count == 0 ? "" : " of a floating-point type");
     }
     GCMP_TRY(check_masters(sink, checkpoint, error));
-    count_work(checkpoint, sink->checked);
     struct check_plan plan = {.checkpoint = checkpoint};
     struct gradcmp_error side_error = {0};
     struct gcmp_engine_options engine = gcmp_engine_options_of(options);

@@ -31,6 +31,7 @@ static void write_checked(struct gcmp_emitter *json, const struct gradcmp_checke
                    : checked->finding_count > 0 ? "findings"
                                                 : "clean");
     gcmp_emit_count(json, "tensors", checked->tensors);
+    gcmp_emit_count(json, "other_tensors", checked->other_tensors);
     gcmp_emit_count(json, "elements", checked->elems);
     gcmp_emit_count(json, "bytes", checked->bytes);
     gcmp_emit_open_array(json, "notes", false);

@@ -33,6 +33,14 @@ static void add_checked(struct gcmp_page *page, const struct gradcmp_checked *ch
                    gcmp_figure_count(elems, checked->elems),
                    gcmp_figure_bytes(bytes, checked->bytes));
     gcmp_page_end_line(page);
+    if (checked->other_tensors > 0) {
+        gcmp_page_addf(page, "not looked at %s of no floating-point type: ",
+                       gcmp_figure_count(tensors, checked->other_tensors));
+        gcmp_page_name(page, checked->other);
+        gcmp_page_addf(page, " (%s)%s", checked->other_type,
+                       checked->other_tensors > 1 ? ", ..." : "");
+        gcmp_page_end_line(page);
+    }
     for (size_t i = 0; i < checked->catalogue->note_count; i++) {
         gcmp_page_add(page, "note          ");
         gcmp_page_wrap(page, 14, 14, checked->catalogue->notes[i]);

@@ -213,6 +213,8 @@ struct gradcmp_checked {
     size_t finding_count, finding_capacity;
     size_t tensors; /* looked at, over all states */
     uint64_t elems, bytes;
+    size_t other_tensors;           /* of no floating-point type, and not looked at */
+    const char *other, *other_type; /* the first of these; NULL: none */
 };
 
 struct gradcmp_findings {
