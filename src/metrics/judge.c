@@ -234,6 +234,20 @@ static size_t allowed_of(size_t steps) {
     return steps == 1 ? 0 : percent < 1 ? 1 : percent > MAX_OUTSIDE ? MAX_OUTSIDE : percent;
 }
 
+/* Count the steps of which a side holds values further apart than the tolerance. */
+static void judge_conflicts(const struct gcmp_metric_series *series,
+                            struct gcmp_metric_result *result) {
+    for (size_t i = 0; i < series->conflict_count; i++) {
+        const struct gcmp_metric_conflict *conflict = &series->conflicts[i];
+        if (!is_close(conflict->farthest, conflict->first, result->rtol) &&
+            (result->self_outside++ == 0 || conflict->step < result->first_self_outside_step)) {
+            result->first_self_outside_step = conflict->step;
+        }
+    }
+}
+
+/* A run that disagrees with itself beyond the tolerance differs, however many steps may be outside:
+ * which of its values counts is not known. */
 static void judge_steps(const struct pair *pair, struct gcmp_metric_result *result) {
     result->was_approximate = true;
     result->allowed_outside = allowed_of(result->steps);
@@ -247,8 +261,15 @@ static void judge_steps(const struct pair *pair, struct gcmp_metric_result *resu
             }
         }
     }
-    result->verdict =
-        result->outside <= result->allowed_outside ? GCMP_METRIC_MATCH : GCMP_METRIC_DIFFER;
+    bool is_fine = result->outside <= result->allowed_outside;
+    if (!result->is_time) {
+        judge_conflicts(result->a, result);
+        judge_conflicts(result->b, result);
+    }
+    if (is_fine && result->self_outside > 0) {
+        result->why = "a side holds steps twice with values further apart than the tolerance";
+    }
+    result->verdict = is_fine && result->self_outside == 0 ? GCMP_METRIC_MATCH : GCMP_METRIC_DIFFER;
 }
 
 /* Choose the steps whose times count: 5 to 20 of a short run, 30 to 45 of a longer one, else the
@@ -454,9 +475,13 @@ static const struct gcmp_metric_series *counterpart(const struct spellings *to, 
 }
 
 int64_t gcmp_metric_first_step(const struct gcmp_metric_result *result) {
-    return result->was_approximate  ? result->first_outside_step
-           : result->mismatches > 0 ? result->first_mismatch_step
-                                    : result->first_conflict_step;
+    bool is_own =
+        result->self_outside > 0 && (result->outside <= result->allowed_outside ||
+                                     result->first_self_outside_step < result->first_outside_step);
+    return is_own                    ? result->first_self_outside_step
+           : result->was_approximate ? result->first_outside_step
+           : result->mismatches > 0  ? result->first_mismatch_step
+                                     : result->first_conflict_step;
 }
 
 static void find_first(struct gcmp_metric_judgement *out) {

@@ -49,6 +49,8 @@ struct gcmp_metric_result {
     double rtol;
     size_t outside, allowed_outside;
     int64_t first_outside_step;
+    size_t self_outside; /* steps of which a side holds values further apart than rtol */
+    int64_t first_self_outside_step;
     bool is_median; /* judged by medians over a window */
     double median_a, median_b;
     int64_t window_first, window_last;

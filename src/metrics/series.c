@@ -94,6 +94,19 @@ static size_t keep_last(const struct gcmp_metric_series *series, struct gcmp_met
     return kept;
 }
 
+static void add_conflict(struct gcmp_metric_series *series, const struct gcmp_metric_point *first,
+                         const struct gcmp_metric_point *later) {
+    size_t told = series->conflict_count;
+    struct gcmp_metric_conflict *last = told == 0 ? NULL : &series->conflicts[told - 1];
+    if (last == NULL || last->step != later->step) {
+        series->conflicts[series->conflict_count++] =
+            (struct gcmp_metric_conflict){later->step, first->value, later->value, later->value};
+    } else if (!isnan(last->farthest) &&
+               !(fabs(later->value - first->value) <= fabs(last->farthest - first->value))) {
+        last->farthest = later->value; /* NaN is farther than anything */
+    }
+}
+
 /* Keep the first value of each step, in place, and gather the steps that disagree. */
 static void keep_first(struct gcmp_metric_series *series) {
     size_t kept = 0;
@@ -104,11 +117,8 @@ static void keep_first(struct gcmp_metric_series *series) {
             series->points[kept++] = *point;
             continue;
         }
-        size_t told = series->conflict_count;
-        bool is_told = told > 0 && series->conflicts[told - 1].step == point->step;
-        if (!agree(first, point) && !is_told) {
-            series->conflicts[series->conflict_count++] =
-                (struct gcmp_metric_conflict){point->step, first->value, point->value};
+        if (!agree(first, point)) {
+            add_conflict(series, first, point);
         }
         if (first->is_absent && !point->is_absent) {
             *first = *point;

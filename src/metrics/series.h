@@ -43,6 +43,7 @@ struct gcmp_metric_point {
 struct gcmp_metric_conflict {
     int64_t step;
     double first, later;
+    double farthest; /* of all later readings, the one that is farthest from the first */
 };
 
 struct gcmp_metric_series {

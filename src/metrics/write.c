@@ -280,9 +280,11 @@ static void emit_approximate(struct gcmp_emitter *json, const struct gcmp_metric
     if (was) {
         gcmp_emit_count(json, "outside", result->outside);
         gcmp_emit_count(json, "allowed_outside", result->allowed_outside);
+        gcmp_emit_count(json, "conflicts_outside", result->self_outside);
     } else {
         gcmp_emit_null(json, "outside");
         gcmp_emit_null(json, "allowed_outside");
+        gcmp_emit_null(json, "conflicts_outside");
     }
     gcmp_emit_figure(json, "rtol", was && result->max_ratio <= 0 ? result->rtol : NAN);
     gcmp_emit_figure(json, "max_ratio", result->max_ratio > 0 ? result->max_ratio : NAN);
