@@ -496,7 +496,20 @@ static void find_first(struct gcmp_metric_judgement *out) {
     }
 }
 
-/* Judge every series of A that B has, and list what only one side has. */
+static enum gradcmp_status judge_series(const struct pair *pair, const struct gcmp_metric_series *a,
+                                        const struct gcmp_metric_series *b, bool is_again,
+                                        struct gcmp_metric_judgement *out) {
+    struct gcmp_metric_result *result = &out->results[out->count++];
+    result->name = a->name;
+    result->name_b = b->name;
+    result->is_again = is_again;
+    result->a = a;
+    result->b = b;
+    return judge_one(pair, result);
+}
+
+/* Judge every series of A that B has, and list what only one side has. Of several series of B that
+ * are one name to A, each is judged. */
 static enum gradcmp_status judge_all(const struct pair *pair, const struct spellings *in_a,
                                      const struct spellings *in_b,
                                      struct gcmp_metric_judgement *out) {
@@ -505,18 +518,17 @@ static enum gradcmp_status judge_all(const struct pair *pair, const struct spell
         const struct gcmp_metric_series *other = counterpart(in_b, a->series[i].name);
         if (other == NULL) {
             out->only_in_a[out->only_in_a_count++] = a->series[i].name;
-            continue;
+        } else {
+            GCMP_TRY(judge_series(pair, &a->series[i], other, false, out));
         }
-        struct gcmp_metric_result *result = &out->results[out->count++];
-        result->name = a->series[i].name;
-        result->name_b = other->name;
-        result->a = &a->series[i];
-        result->b = other;
-        GCMP_TRY(judge_one(pair, result));
     }
     for (size_t i = 0; i < b->series_count; i++) {
-        if (counterpart(in_a, b->series[i].name) == NULL) {
-            out->only_in_b[out->only_in_b_count++] = b->series[i].name;
+        const struct gcmp_metric_series *own = &b->series[i];
+        const struct gcmp_metric_series *other = counterpart(in_a, own->name);
+        if (other == NULL) {
+            out->only_in_b[out->only_in_b_count++] = own->name;
+        } else if (counterpart(in_b, other->name) != own) {
+            GCMP_TRY(judge_series(pair, other, own, true, out));
         }
     }
     return GRADCMP_OK;
@@ -529,7 +541,7 @@ enum gradcmp_status gcmp_metric_judge(const struct gcmp_metric_source *a,
                                       struct gradcmp_error *error) {
     struct pair pair = {a, b, rules, arena, error};
     struct spellings in_a = {a, GCMP_MAP_INIT}, in_b = {b, GCMP_MAP_INIT};
-    out->results = gcmp_arena_alloc(arena, a->series_count, sizeof *out->results);
+    out->results = gcmp_arena_alloc(arena, a->series_count + b->series_count, sizeof *out->results);
     out->only_in_a = gcmp_arena_alloc(arena, a->series_count, sizeof *out->only_in_a);
     out->only_in_b = gcmp_arena_alloc(arena, b->series_count, sizeof *out->only_in_b);
     if (out->results == NULL || out->only_in_a == NULL || out->only_in_b == NULL) {

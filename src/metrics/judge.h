@@ -27,6 +27,7 @@ struct gcmp_metric_rules {
 struct gcmp_metric_result {
     const char *name;   /* A's */
     const char *name_b; /* B's, where the kinds of source spell it differently */
+    bool is_again;      /* B has another series of that name, spelt in another way */
     const struct gcmp_metric_series *a, *b;
     enum gcmp_metric_verdict verdict;
     bool is_time;

@@ -221,6 +221,10 @@ static void add_result_notes(struct gradcmp_evidence *evidence,
                                    "difference would be at step %lld",
                                    result->name, (long long)result->first_mismatch_last_wins));
     }
+    if (result->is_again) {
+        add_note(evidence, gcmp_arena_format(arena, "%s: B has it as %s, too, and each was judged",
+                                             result->name, result->name_b));
+    }
     if (result->values_differ == result->mismatches && result->mismatches > 0 &&
         result->is_equal_at_five && !result->is_time) {
         add_note(evidence,

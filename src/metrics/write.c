@@ -354,6 +354,7 @@ void gcmp_metric_write_json(const struct gradcmp_evidence *evidence, struct gcmp
         const struct gcmp_metric_result *result = &judgement->results[i];
         gcmp_emit_open_object(json, NULL, false);
         gcmp_emit_text(json, "name", result->name);
+        gcmp_emit_text(json, "name_b", result->name_b);
         gcmp_emit_text(json, "verdict", gcmp_metric_verdict_name(result->verdict));
         emit_exact(json, result);
         emit_approximate(json, result);
