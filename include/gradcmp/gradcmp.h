@@ -571,12 +571,13 @@ struct gradcmp_bits_options {
 GRADCMP_API const char *gradcmp_bits_default_ignore(size_t index);
 
 /* Compare everything that a resume restores, bit for bit: paths[0] with each other path. Where all
- * are folders of runs with several iterations, those that both have are compared in their order.
- * With bits->hash every checkpoint is compared with the fingerprints in that file, and one path is
- * enough; where there is no such file, it is written from paths[0] first. A candidate that cannot
- * be read is an error in the evidence and the call still succeeds. USAGE for too few paths; the
- * errors of opening paths[0]; CORRUPT for a damaged file of fingerprints. On success *out is owned
- * by the caller (gradcmp_evidence_free); *out is NULL after every failure. `bits` may be NULL. */
+ * are folders of runs with several iterations, those that both have are compared in their order;
+ * one that the other run lacks behind its own first differs. With bits->hash every checkpoint is
+ * compared with the fingerprints in that file, and one path is enough; where there is no such file,
+ * it is written from paths[0] first. A candidate that cannot be read is an error in the evidence
+ * and the call still succeeds. USAGE for too few paths; the errors of opening paths[0]; CORRUPT for
+ * a damaged file of fingerprints. On success *out is owned by the caller (gradcmp_evidence_free);
+ * *out is NULL after every failure. `bits` may be NULL. */
 GRADCMP_API GRADCMP_MUST_USE enum gradcmp_status
 gradcmp_bits(const char *const *paths, size_t count, const struct gradcmp_options *options,
              const struct gradcmp_bits_options *bits, struct gradcmp_evidence **out,

@@ -119,6 +119,33 @@ static enum gradcmp_status compare_iteration(struct call *call, const struct gcm
     return GRADCMP_OK;
 }
 
+/* One that the second run lacks is a difference by itself. */
+static enum gradcmp_status tell_lost(struct call *call, const struct gcmp_bits_step *step,
+                                     struct gradcmp_error *error) {
+    struct gcmp_arena *arena = call->evidence->arena;
+    struct gcmp_bits_finding *finding = gcmp_arena_alloc(arena, 1, sizeof *finding);
+    struct gcmp_bits_result *result = &call->content->results[call->content->count++];
+    *result = (struct gcmp_bits_result){.a = step->a,
+                                        .b = step->b,
+                                        .iteration = step->iteration,
+                                        .is_lost = true,
+                                        .verdict = "differs",
+                                        .findings = finding,
+                                        .finding_count = 1};
+    const char *path = gcmp_arena_format(arena, "iteration %lld", (long long)step->iteration);
+    if (finding == NULL || path == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    *finding = (struct gcmp_bits_finding){.path = path,
+                                          .group = GCMP_BITS_KEYS,
+                                          .how = GCMP_BITS_MISSING_IN_B,
+                                          .a_kind = '0',
+                                          .b_kind = '0'};
+    result->groups[GCMP_BITS_KEYS] =
+        (struct gcmp_bits_group_result){.items = 1, .different = 1, .first = finding};
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status compare_runs(struct call *call, const struct gcmp_bits_steps *steps,
                                         struct gradcmp_error *error) {
     struct gcmp_bits_findings *content = call->content;
@@ -129,7 +156,9 @@ static enum gradcmp_status compare_runs(struct call *call, const struct gcmp_bit
         GCMP_FAIL_MEMORY(error);
     }
     for (size_t i = 0; i < steps->count; i++) {
-        GCMP_TRY(compare_iteration(call, &steps->list[i], error));
+        const struct gcmp_bits_step *step = &steps->list[i];
+        GCMP_TRY(step->is_lost ? tell_lost(call, step, error)
+                               : compare_iteration(call, step, error));
     }
     call->evidence->notes = steps->notes;
     call->evidence->note_count = steps->note_count;

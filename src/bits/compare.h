@@ -31,6 +31,7 @@ enum { GCMP_BITS_MAX_FINDINGS = 1000 };
 struct gcmp_bits_result {
     const char *a, *b;   /* paths as given */
     int64_t iteration;   /* of a run's folder; -1: none */
+    bool is_lost;        /* the candidate, a run, lacks the iteration: "differs" */
     const char *verdict; /* "identical", "identical_except_layout", "differs", "error" */
     struct gradcmp_error error;
     struct gcmp_bits_group_result groups[GCMP_BITS_GROUPS];

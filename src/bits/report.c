@@ -209,10 +209,11 @@ static void text_result(struct gcmp_page *page, const struct gcmp_bits_findings 
     text_words(page, "note", result->notes, result->note_count);
 }
 
-/* Of many iterations only those that are not identical are shown in full. */
+/* Of many iterations only those that both have and that are not identical are shown in full. */
 static bool is_shown(const struct gcmp_page *page, const struct gcmp_bits_findings *content,
                      const struct gcmp_bits_result *result) {
-    return !content->by_iteration || page->verbose || strcmp(result->verdict, "differs") == 0 ||
+    return !content->by_iteration || page->verbose ||
+           (strcmp(result->verdict, "differs") == 0 && !result->is_lost) ||
            strcmp(result->verdict, "error") == 0;
 }
 
@@ -224,7 +225,7 @@ static void write_text(const struct gradcmp_evidence *evidence, struct gcmp_page
             text_result(page, content, &content->results[i]);
             gcmp_page_end_line(page);
         } else {
-            identical++;
+            identical += !content->results[i].is_lost;
         }
         gcmp_out_drain(&page->out);
     }
@@ -355,11 +356,15 @@ static void json_candidate(struct gcmp_emitter *json, const struct gcmp_bits_res
     gcmp_emit_close(json);
 }
 
-static int badness(const struct gcmp_bits_result *result) {
-    return strcmp(result->verdict, "error") == 0                     ? 3
-           : strcmp(result->verdict, "differs") == 0                 ? 2
-           : strcmp(result->verdict, "identical_except_layout") == 0 ? 1
-                                                                     : 0;
+/* How bad a result is; an iteration that differs tells more than one that is not there. */
+enum badness { IDENTICAL, OTHER_LAYOUT, LOST, DIFFERENT, UNREAD };
+
+static enum badness badness(const struct gcmp_bits_result *result) {
+    return strcmp(result->verdict, "error") == 0                     ? UNREAD
+           : result->is_lost                                         ? LOST
+           : strcmp(result->verdict, "differs") == 0                 ? DIFFERENT
+           : strcmp(result->verdict, "identical_except_layout") == 0 ? OTHER_LAYOUT
+                                                                     : IDENTICAL;
 }
 
 /* The first result of the worst verdict; of runs' folders the first iteration that differs. */
@@ -386,7 +391,7 @@ static void write_json(const struct gradcmp_evidence *evidence, struct gcmp_emit
         gcmp_emit_text(json, "a", first->a);
         gcmp_emit_text(json, "b", first->b);
         if (content->by_iteration) {
-            bool differs = badness(first) >= 2;
+            bool differs = badness(first) >= LOST;
             if (differs) {
                 gcmp_emit_integer(json, "first_different_iteration", first->iteration);
             } else {
@@ -470,44 +475,96 @@ static const struct gcmp_bits_finding *first_finding(const struct gcmp_bits_resu
     return NULL;
 }
 
+/* The groups that differ, and the first difference of all. */
+static void summarise_different(struct gcmp_text *text, const struct gcmp_bits_result *result) {
+    const struct gcmp_bits_finding *first = first_finding(result);
+    bool is_next = false;
+    for (unsigned i = 0; i < GCMP_BITS_GROUPS; i++) {
+        if (result->groups[i].different > 0 && i != GCMP_BITS_LAYOUT) {
+            gcmp_text_addf(text, "%s%s", is_next ? ", " : ": ",
+                           gcmp_bits_group_name((enum gcmp_bits_group)i));
+            is_next = true;
+        }
+    }
+    if (first != NULL) {
+        gcmp_text_add(text, "; ");
+        add_sentence(text, first);
+        gcmp_text_addf(text, "%s%s", first->look == NULL ? "" : ", ",
+                       first->look == NULL ? "" : first->look);
+    }
+}
+
+static void summarise_error(struct gcmp_text *text, const struct gcmp_bits_result *result) {
+    size_t side_bytes = strlen(result->b);
+    bool is_below = strncmp(result->error.path, result->b, side_bytes) == 0 &&
+                    result->error.path[side_bytes] != '\0';
+    gcmp_text_addf(text, ": %s%s", is_below ? "" : result->b, is_below ? "" : ": ");
+    add_error(text, result, true);
+}
+
+static void summarise_identical(struct gcmp_text *text, const struct gcmp_bits_findings *content,
+                                const struct gcmp_bits_result *only) {
+    uint64_t items = 0, elems = 0;
+    for (size_t i = 0; i < content->count; i++) {
+        const struct gcmp_bits_result *result = &content->results[i];
+        for (unsigned k = 0; k < GCMP_BITS_KEYS && (content->by_iteration || result == only); k++) {
+            items += result->groups[k].items;
+            elems += result->groups[k].elems;
+        }
+    }
+    gcmp_text_add(text, ": ");
+    if (content->by_iteration) {
+        gcmp_text_addf(text, "%zu iterations, ", content->count);
+    }
+    gcmp_text_addf(text, "%llu items, %llu elements", (unsigned long long)items,
+                   (unsigned long long)elems);
+}
+
+/* Iterations that runs lack: which is the first, and how many there are. */
+static void summarise_lost(struct gcmp_text *text, const struct gcmp_bits_findings *content,
+                           bool is_all) {
+    const struct gcmp_bits_result *first = NULL;
+    size_t lost = 0, identical = 0;
+    for (size_t i = 0; i < content->count; i++) {
+        const struct gcmp_bits_result *result = &content->results[i];
+        first = first == NULL && result->is_lost ? result : first;
+        lost += result->is_lost;
+        identical += badness(result) < LOST;
+    }
+    if (first == NULL) {
+        return;
+    }
+    gcmp_text_addf(text, "%s iteration %lld is not in %s", is_all ? ":" : ";",
+                   (long long)first->iteration, first->b);
+    if (lost > 1) {
+        gcmp_text_addf(text, " (and %zu more)", lost - 1);
+    }
+    if (is_all) {
+        gcmp_text_addf(text, "; the other %zu are identical", identical);
+    }
+}
+
 static char *summarise(struct gradcmp_evidence *evidence, const struct gcmp_bits_result *result) {
     const struct gcmp_bits_findings *content = evidence->content;
     struct gcmp_text text = GCMP_TEXT_INIT;
+    enum badness worst = badness(result);
     gcmp_text_add(&text, evidence->verdict);
-    if (content->by_iteration && badness(result) >= 2) {
+    if (content->by_iteration && worst >= DIFFERENT) {
         gcmp_text_addf(&text, " from iteration %lld on", (long long)result->iteration);
     }
-    if (badness(result) == 3) {
-        size_t side_bytes = strlen(result->b);
-        bool is_below = strncmp(result->error.path, result->b, side_bytes) == 0 &&
-                        result->error.path[side_bytes] != '\0';
-        gcmp_text_addf(&text, ": %s%s", is_below ? "" : result->b, is_below ? "" : ": ");
-        add_error(&text, result, true);
-    } else if (badness(result) == 2) {
-        const struct gcmp_bits_finding *first = first_finding(result);
-        bool is_next = false;
-        for (unsigned i = 0; i < GCMP_BITS_GROUPS; i++) {
-            if (result->groups[i].different > 0 && i != GCMP_BITS_LAYOUT) {
-                gcmp_text_addf(&text, "%s%s", is_next ? ", " : ": ",
-                               gcmp_bits_group_name((enum gcmp_bits_group)i));
-                is_next = true;
-            }
-        }
-        if (first != NULL) {
-            gcmp_text_add(&text, "; ");
-            add_sentence(&text, first);
-            gcmp_text_addf(&text, "%s%s", first->look == NULL ? "" : ", ",
-                           first->look == NULL ? "" : first->look);
-        }
-    } else {
-        uint64_t items = 0, elems = 0;
-        for (unsigned i = 0; i < GCMP_BITS_KEYS; i++) {
-            items += result->groups[i].items;
-            elems += result->groups[i].elems;
-        }
-        gcmp_text_addf(&text, ": %llu items, %llu elements", (unsigned long long)items,
-                       (unsigned long long)elems);
+    switch (worst) {
+    case UNREAD:
+        summarise_error(&text, result);
+        break;
+    case DIFFERENT:
+        summarise_different(&text, result);
+        break;
+    case LOST:
+        break;
+    default:
+        summarise_identical(&text, content, result);
     }
+    summarise_lost(&text, content, worst == LOST);
     char *out =
         text.failed ? NULL : gcmp_arena_text(evidence->arena, text.bytes, text.length_bytes);
     gcmp_text_free(&text);
@@ -529,7 +586,9 @@ enum gradcmp_status gcmp_bits_conclude(struct gradcmp_evidence *evidence,
         }
     }
     evidence->verdict = worst == NULL ? "identical" : worst->verdict;
-    evidence->exit_status = worst == NULL ? 0 : badness(worst) == 3 ? 2 : badness(worst) == 2;
+    evidence->exit_status = worst == NULL              ? 0
+                            : badness(worst) == UNREAD ? 2
+                                                       : badness(worst) >= LOST;
     if (evidence->summary == NULL) {
         evidence->summary = worst == NULL ? "nothing compared" : summarise(evidence, worst);
     }

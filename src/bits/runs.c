@@ -159,7 +159,8 @@ static enum gradcmp_status note(struct gcmp_arena *arena, struct gcmp_bits_steps
 static enum gradcmp_status pair(struct gcmp_arena *arena, const char *const names[2],
                                 const struct run runs[2], struct gcmp_bits_steps *out,
                                 struct gradcmp_error *error) {
-    size_t i = 0, j = 0, before = out->count;
+    size_t i = 0, j = 0;
+    bool has_common = false;
     const struct run *a = &runs[0], *b = &runs[1];
     while (i < a->count || j < b->count) {
         const struct found *x = i < a->count ? &a->list[i] : NULL;
@@ -168,15 +169,22 @@ static enum gradcmp_status pair(struct gcmp_arena *arena, const char *const name
         bool only_b = !only_a && (x == NULL || y->iteration < x->iteration);
         if (only_a) {
             GCMP_TRY(note(arena, out, x, names[1], error));
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one was found */
+            if (x->iteration > b->list[0].iteration) {
+                out->list[out->count++] =
+                    (struct gcmp_bits_step){x->path, names[1], x->iteration, true};
+            }
         } else if (only_b) {
             GCMP_TRY(note(arena, out, y, names[0], error));
         } else {
-            out->list[out->count++] = (struct gcmp_bits_step){x->path, y->path, x->iteration};
+            out->list[out->count++] =
+                (struct gcmp_bits_step){x->path, y->path, x->iteration, false};
+            has_common = true;
         }
         i += !only_b;
         j += !only_a;
     }
-    if (out->count == before) {
+    if (!has_common) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, names[1], GRADCMP_NO_OFFSET,
                      "has no iteration in common with %s", names[0]);
     }

@@ -4,10 +4,11 @@
 
 #include "bits/report.h"
 
-/* An iteration that both runs have. */
+/* An iteration that both runs have, or that the second has lost. */
 struct gcmp_bits_step {
-    const char *a, *b; /* paths */
+    const char *a, *b; /* paths; of one that is lost, b is the run's */
     int64_t iteration;
+    bool is_lost;
 };
 
 struct gcmp_bits_steps {
@@ -18,7 +19,9 @@ struct gcmp_bits_steps {
 };
 
 /* Pair the iterations of paths[0] with those of each other path, where all are folders of runs and
- * one of them has several; else no step is found. USAGE where runs have no iteration in common. */
+ * one of them has several; else no step is found. Lost is what a run lacks behind its own first
+ * iteration: one that was resumed need not have those before. USAGE where runs have no iteration in
+ * common. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_pair_runs(struct gcmp_arena *arena,
                                                          const char *const *paths, size_t count,
                                                          struct gcmp_bits_steps *out,
