@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/catalogue.h"
+#include "rest.h"
 
 /* The value of a number among the settings; NaN where there is none. */
 static double setting_number(const struct gradcmp_catalogue *catalogue, const char *name) {
@@ -84,9 +85,9 @@ static void divide_candidate(struct gradcmp_parameter_report *report, double fac
     tally->b2 /= factor * factor;
 }
 
-static enum gradcmp_status apply_factor(struct gcmp_comparison *comparison,
-                                        struct gradcmp_pair_report *pair, double factor,
-                                        struct gradcmp_error *error) {
+static enum gradcmp_status apply_factor(struct gcmp_comparison *comparison, size_t index,
+                                        double factor, struct gradcmp_error *error) {
+    struct gradcmp_pair_report *pair = &comparison->report->pairs[index];
     for (size_t i = 0; i < pair->parameter_count; i++) {
         struct gradcmp_parameter_report *report = &pair->parameters[i];
         if (report->in_a && report->in_b && report->shapes_agree) {
@@ -94,6 +95,7 @@ static enum gradcmp_status apply_factor(struct gcmp_comparison *comparison,
         }
     }
     pair->state_factor = factor;
+    GCMP_TRY(gcmp_measure_divided(comparison, index, error));
     return gcmp_pair_note(comparison, pair, error,
                           "the sides trained with different betas; at step 1 that makes %s of the "
                           "candidate %.6g times the baseline's, which is divided out",
@@ -368,7 +370,7 @@ static enum gradcmp_status apply_to_pair(struct gcmp_comparison *comparison, siz
         GCMP_TRY(note_recovered(comparison, pair, a, b, error));
     }
     if (a->factor < b->factor || a->factor > b->factor) {
-        GCMP_TRY(apply_factor(comparison, pair, b->factor / a->factor, error));
+        GCMP_TRY(apply_factor(comparison, index, b->factor / a->factor, error));
     } else if (differ && (isnan(a->factor) || isnan(b->factor))) {
         GCMP_TRY(
             gcmp_pair_note(comparison, pair, error,

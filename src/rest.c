@@ -13,11 +13,15 @@ enum { MOST_ROUNDS = 2 };        /* the first factor is as coarse as the sums th
 #define FINE_ENOUGH   (1.0 / 64) /* of the bound */
 #define LEAST_CLAIMED 0.4        /* units; bounds/common.h claims no smaller factor */
 
+/* The least that has to be told from nothing. */
+static double finest(const struct gradcmp_pair_report *pair) {
+    return FINE_ENOUGH * gcmp_bound_at(&pair->bound, (int64_t)pair->bound.layers + 1);
+}
+
 /* The sums cannot show whether what a factor leaves is inside the bound. */
 static bool is_coarse(const struct gradcmp_pair_report *pair, double factor) {
-    double bound = gcmp_bound_at(&pair->bound, (int64_t)pair->bound.layers + 1);
     return isfinite(factor) && factor != 0.0 && factor != 1.0 &&
-           gcmp_rest_resolution(factor) > FINE_ENOUGH * bound;
+           gcmp_rest_resolution(factor) > finest(pair);
 }
 
 /* The factor may be all that is wrong with it, as far as the sums can show. */
@@ -134,6 +138,48 @@ enum gradcmp_status gcmp_judge_closely(struct gcmp_comparison *comparison, size_
     }
 out:
     free(factors);
+    return status;
+}
+
+/* D / f^2 of a candidate that was divided by f is a difference of sums as large as (1 - f)^2 A,
+ * each known to 2^-52 or so. */
+static double divided_resolution(double factor) {
+    return 0x1p-25 * fmax(1.0, fabs(1.0 - factor)) / fabs(factor);
+}
+
+/* Take over what was measured as if it had been measured so from the start. */
+static void take_divided(struct gradcmp_pair_report *pair) {
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        struct gradcmp_parameter_report *report = &pair->parameters[i];
+        if (report->rest.factor != 0.0 && isfinite(report->rest.d2)) {
+            report->tally.d2 = report->rest.d2;
+            report->tally.ad = report->rest.ad;
+        }
+        report->rest.factor = 0.0;
+    }
+}
+
+enum gradcmp_status gcmp_measure_divided(struct gcmp_comparison *comparison, size_t index,
+                                         struct gradcmp_error *error) {
+    struct gradcmp_pair_report *pair = &comparison->report->pairs[index];
+    if (divided_resolution(pair->state_factor) <= finest(pair)) {
+        return GRADCMP_OK;
+    }
+    double *factors = calloc(pair->parameter_count + 1, sizeof *factors);
+    if (factors == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *report = &pair->parameters[i];
+        bool is_measured = gcmp_is_comparable(report) && report->scale_a_log2 == 0.0 &&
+                           report->scale_b_log2 == 0.0;
+        factors[i] = is_measured ? 1.0 : 0.0;
+    }
+    enum gradcmp_status status = measure_rests(comparison, index, factors, error);
+    free(factors);
+    if (status == GRADCMP_OK && gcmp_pair_is_open(pair)) {
+        take_divided(pair);
+    }
     return status;
 }
 

@@ -11,6 +11,11 @@
 GRADCMP_MUST_USE enum gradcmp_status gcmp_judge_closely(struct gcmp_comparison *comparison,
                                                         size_t index, struct gradcmp_error *error);
 
+/* Have the sums of pair `index` be over the candidate divided by state_factor, where those that
+ * were made of the sums before it was divided out are too coarse for the bound. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_measure_divided(struct gcmp_comparison *comparison, size_t index, struct gradcmp_error *error);
+
 /* Measure what its own factor leaves of each failing parameter of which the sums cannot show it. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_measure_own_rests(struct gcmp_comparison *comparison,
                                                             size_t index,
