@@ -380,12 +380,16 @@ static enum gradcmp_status check_inferred(const struct gcmp_comparison *comparis
     return GRADCMP_OK;
 }
 
-/* Say where layers that the runs' arguments count are not there to be judged. */
+/* Say where layers that the runs' arguments count are not there to be judged; where stacks of
+ * layers feed one another, arguments count one of them, names all. */
 static enum gradcmp_status note_layers(struct gcmp_comparison *comparison,
                                        struct gradcmp_pair_report *pair,
                                        struct gradcmp_error *error) {
     uint64_t layers = comparison->report->baseline->layers, seen = 0, absent = 0;
     layers = pair->catalogue->layers > layers ? pair->catalogue->layers : layers;
+    bool is_chained = comparison->baseline.model->chained ||
+                      comparison->candidates[pair - comparison->report->pairs].model->chained;
+    layers = is_chained && pair->bound.layers > layers ? pair->bound.layers : layers;
     for (uint64_t layer = 1; layer <= layers && layers <= 65536; layer++) {
         bool found = false;
         for (size_t i = 0; i < pair->parameter_count && !found; i++) {

@@ -82,14 +82,32 @@ static void compare_shapes(const struct gcmp_paired *sides, uint64_t vocab,
     }
 }
 
-static void fill_report(const struct gcmp_paired *sides, uint64_t vocab,
+/* Where one side is deeper, its head lies further out; both sides' heads are one layer. A side that
+ * shows fewer layers may lack a whole stack, such as a frozen encoder, and take for a head what the
+ * other knows to be in front of it. */
+static int64_t layer_of(const struct gcmp_pairing_input *input, const struct gcmp_paired *sides) {
+    const struct gradcmp_parameter *a = sides->a, *b = sides->b;
+    if (a == NULL || b == NULL) {
+        return a != NULL ? a->layer : b->layer;
+    }
+    bool a_is_less = input->a->shown < input->b->shown,
+         b_is_less = input->b->shown < input->a->shown;
+    if (a_is_less && a->layer > (int64_t)input->a->layers) {
+        return b->layer;
+    }
+    if (b_is_less && b->layer > (int64_t)input->b->layers) {
+        return a->layer;
+    }
+    return a->layer > b->layer ? a->layer : b->layer;
+}
+
+static void fill_report(const struct gcmp_pairing_input *input, const struct gcmp_paired *sides,
                         struct gradcmp_parameter_report *report) {
     const struct gradcmp_parameter *a = sides->a, *b = sides->b;
     const struct gradcmp_parameter *either = a != NULL ? a : b;
     /* cppcheck-suppress nullPointerRedundantCheck; a pair has a side */
     report->name = either->name;
-    /* Where one side is deeper, its head lies further out; both sides' heads are one layer. */
-    report->layer = a != NULL && b != NULL && b->layer > a->layer ? b->layer : either->layer;
+    report->layer = layer_of(input, sides);
     report->in_a = a != NULL;
     report->in_b = b != NULL;
     if (a != NULL) {
@@ -103,7 +121,7 @@ static void fill_report(const struct gcmp_paired *sides, uint64_t vocab,
         report->shape_b = b->shape;
     }
     if (a != NULL && b != NULL) {
-        compare_shapes(sides, vocab, report);
+        compare_shapes(sides, input->vocab, report);
     }
 }
 
@@ -148,7 +166,7 @@ static size_t merge(const struct gcmp_pairing_input *input, struct gradcmp_pair_
         if (either != out->tied.output && gcmp_name_filter_takes(input->filter, either->name)) {
             common += order == 0;
             out->sides[pair->parameter_count] = both;
-            fill_report(&both, input->vocab, &pair->parameters[pair->parameter_count]);
+            fill_report(input, &both, &pair->parameters[pair->parameter_count]);
             pair->parameter_count++;
         }
     }

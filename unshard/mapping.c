@@ -11,14 +11,16 @@
 #include "unshard/name_parse.h"
 #include "unshard/reslab.h"
 #include "unshard/stack.h"
+#include "unshard/towers.h"
 
 /* A parameter under way. */
 struct item {
     struct gradcmp_parameter parameter;
     const struct gcmp_rule *touched; /* the last rule that gave it its name; NULL: none */
     int64_t stated_layer;            /* l by a layer rule; -1: none */
-    bool wants_head;                 /* l = L + 1 by a layer rule */
-    bool is_gone;                    /* it became part of another */
+    int64_t before;  /* layers of other stacks in front of its own, by its old name */
+    bool wants_head; /* l = L + 1 by a layer rule */
+    bool is_gone;    /* it became part of another */
 };
 
 struct work {
@@ -66,12 +68,12 @@ const char *gcmp_rule_expand(const char *template, const struct gcmp_match *matc
 }
 
 static enum gradcmp_status add_item(struct work *work, const struct gradcmp_parameter *parameter,
-                                    const struct gcmp_rule *touched) {
+                                    const struct gcmp_rule *touched, int64_t before) {
     if (!gcmp_grow(&work->items, work->count, &work->capacity, sizeof *work->items)) {
         GCMP_FAIL_MEMORY(work->error);
     }
-    work->items[work->count++] =
-        (struct item){.parameter = *parameter, .touched = touched, .stated_layer = -1};
+    work->items[work->count++] = (struct item){
+        .parameter = *parameter, .touched = touched, .stated_layer = -1, .before = before};
     return GRADCMP_OK;
 }
 
@@ -103,11 +105,12 @@ static enum gradcmp_status split_item(struct work *work, size_t index,
                                       const struct gcmp_match *match) {
     struct gradcmp_parameter *parts[GCMP_MAPPING_MAX_PARTS];
     struct gradcmp_parameter from = work->items[index].parameter;
+    int64_t before = work->items[index].before;
     work->items[index].is_gone = true;
     GCMP_TRY(gcmp_rule_split(&work->use, &from, parts, work->error));
     for (size_t i = 0; i < work->rule->part_count; i++) {
         GCMP_TRY(expand(work, work->rule->names[i], match, &parts[i]->name));
-        GCMP_TRY(add_item(work, parts[i], work->rule));
+        GCMP_TRY(add_item(work, parts[i], work->rule, before));
     }
     return GRADCMP_OK;
 }
@@ -182,7 +185,7 @@ static enum gradcmp_status concat_item(struct work *work, const struct gcmp_map 
         work->items[indices[i]].is_gone = true;
     }
     GCMP_TRY(expand(work, work->rule->to, match, &made->name));
-    return add_item(work, made, work->rule);
+    return add_item(work, made, work->rule, work->items[index].before);
 }
 
 /* --- rules, one after another --- */
@@ -256,44 +259,107 @@ static enum gradcmp_status run_rules(struct work *work, enum gcmp_mapping_side s
 
 /* --- layers, and the end --- */
 
-/* l by a new name: the index in it, else what its words mean; in terms of the model's old L, which
- * a larger index replaces. */
-static enum gradcmp_status place_by_name(const struct work *work, struct item *item,
-                                         uint64_t *layers) {
-    struct gradcmp_parameter *parameter = &item->parameter;
+static int64_t greater(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+/* Of a stack that other stacks feed, what is in front of it; weights alone may show that. */
+static enum gradcmp_status find_before(const struct work *work,
+                                       const struct gradcmp_parameter *parameter, int64_t *before) {
     struct gcmp_name name;
     struct gcmp_arena scratch = GCMP_ARENA_INIT;
+    *before = 0;
+    if (!work->model->chained) {
+        return GRADCMP_OK;
+    }
     enum gradcmp_status status =
         gcmp_name_parse(parameter->name, false, &scratch, &name, work->error);
     gcmp_arena_free(&scratch);
-    GCMP_TRY(status);
-    if (name.layer >= GCMP_MAX_LAYERS) {
-        GCMP_RULE_FAIL(work->error, GRADCMP_ERROR_LIMIT, work->mapping, item->touched,
-                       "%.200s: at most %d layers are read", parameter->name, GCMP_MAX_LAYERS);
+    if (status == GRADCMP_OK && name.layer >= 0 && !name.is_mtp) {
+        *before = greater(parameter->layer - (name.layer + 1), 0);
     }
-    bool is_table = name.has_vocab_rows && name.layer < 0 &&
-                    parameter->ndim == (name.is_vector ? 1 : 2) &&
-                    parameter->shape[0] >= work->use.catalogue->vocab;
-    parameter->vocab_rows = parameter->vocab_rows || is_table;
-    if (item->stated_layer >= 0 || item->wants_head) {
-        return GRADCMP_OK;
+    return status;
+}
+
+/* Names of all parameters that there are now, and the stacks that they show. */
+struct placing {
+    struct gcmp_name *names; /* one an item */
+    struct gcmp_arena scratch;
+    struct gcmp_towers towers;
+    int64_t old_head;
+};
+
+static enum gradcmp_status read_names(const struct work *work, struct placing *placing) {
+    placing->names = calloc(work->count + 1, sizeof *placing->names);
+    if (placing->names == NULL) {
+        GCMP_FAIL_MEMORY(work->error);
     }
-    item->wants_head = name.is_mtp || (name.layer < 0 && !name.is_embedding);
-    item->stated_layer = name.layer + 1;
-    *layers =
-        !name.is_mtp && (uint64_t)(name.layer + 1) > *layers ? (uint64_t)(name.layer + 1) : *layers;
+    for (size_t i = 0; i < work->count; i++) {
+        const struct item *item = &work->items[i];
+        struct gcmp_name *name = &placing->names[i];
+        if (item->is_gone) {
+            continue;
+        }
+        GCMP_TRY(
+            gcmp_name_parse(item->parameter.name, false, &placing->scratch, name, work->error));
+        if (name->layer >= GCMP_MAX_LAYERS && item->touched != NULL) {
+            GCMP_RULE_FAIL(work->error, GRADCMP_ERROR_LIMIT, work->mapping, item->touched,
+                           "%.200s: at most %d layers are read", item->parameter.name,
+                           GCMP_MAX_LAYERS);
+        }
+        GCMP_TRY(gcmp_towers_add(&placing->towers, name, (uint64_t)(name->layer + 1), work->error));
+    }
+    work->model->chained = gcmp_towers_number(&placing->towers) || work->model->chained;
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status place_all(struct work *work) {
-    struct gradcmp_model *model = work->model;
-    uint64_t old_head = model->layers + 1;
-    for (size_t i = 0; i < work->count; i++) {
-        struct item *item = &work->items[i];
-        if (item->touched != NULL && !item->is_gone) {
-            GCMP_TRY(place_by_name(work, item, &model->layers));
-        }
+static void raise_layers(const struct work *work, const struct item *item) {
+    if (!item->wants_head && (uint64_t)item->stated_layer > work->model->layers) {
+        work->model->layers = (uint64_t)item->stated_layer;
     }
+}
+
+/* l by a new name: the index in it, else what its words mean; in terms of the model's old L, which
+ * a larger index replaces. */
+static void place_by_name(const struct work *work, const struct placing *placing,
+                          const struct gcmp_name *name, struct item *item) {
+    struct gradcmp_parameter *parameter = &item->parameter;
+    bool is_table = name->has_vocab_rows && name->layer < 0 &&
+                    parameter->ndim == (name->is_vector ? 1 : 2) &&
+                    parameter->shape[0] >= work->use.catalogue->vocab;
+    parameter->vocab_rows = parameter->vocab_rows || is_table;
+    if (item->stated_layer >= 0 || item->wants_head) {
+        return;
+    }
+    int64_t before = greater(item->before, (int64_t)gcmp_towers_before(&placing->towers, name));
+    int64_t place = gcmp_towers_place(&placing->towers, name);
+    bool was_inner = parameter->layer > 0 && parameter->layer < placing->old_head;
+    if (place >= 0 && was_inner) {
+        place = greater(place, parameter->layer);
+    }
+    item->wants_head = name->is_mtp || (name->layer < 0 && !name->is_embedding && place < 0);
+    item->stated_layer = name->layer >= 0 ? before + name->layer + 1 : greater(place, 0);
+    raise_layers(work, item);
+}
+
+/* Other names may have got new neighbours that feed their stack, or that it feeds. */
+static void place_beside(const struct work *work, const struct placing *placing,
+                         const struct gcmp_name *name, struct item *item) {
+    int64_t before = (int64_t)gcmp_towers_before(&placing->towers, name);
+    int64_t place = name->layer < 0 ? gcmp_towers_place(&placing->towers, name)
+                    : before > 0    ? before + name->layer + 1
+                                    : -1;
+    bool is_head = item->parameter.layer == placing->old_head;
+    bool is_better = name->layer < 0 ? is_head : !is_head && place > item->parameter.layer;
+    if (item->stated_layer < 0 && !item->wants_head && place >= 0 && is_better) {
+        item->stated_layer = place;
+        raise_layers(work, item);
+    }
+}
+
+/* Hand l over to the parameters. */
+static enum gradcmp_status place_items(struct work *work, uint64_t old_head) {
+    struct gradcmp_model *model = work->model;
     for (size_t i = 0; i < work->count; i++) {
         struct item *item = &work->items[i];
         bool is_stated = item->wants_head || item->stated_layer >= 0;
@@ -314,6 +380,23 @@ static enum gradcmp_status place_all(struct work *work) {
         }
     }
     return GRADCMP_OK;
+}
+
+static enum gradcmp_status place_all(struct work *work) {
+    struct placing placing = {.scratch = GCMP_ARENA_INIT,
+                              .old_head = (int64_t)work->model->layers + 1};
+    enum gradcmp_status status = read_names(work, &placing);
+    for (size_t i = 0; i < work->count && status == GRADCMP_OK; i++) {
+        struct item *item = &work->items[i];
+        if (!item->is_gone) {
+            (item->touched != NULL ? place_by_name : place_beside)(work, &placing,
+                                                                   &placing.names[i], item);
+        }
+    }
+    free(placing.names);
+    gcmp_arena_free(&placing.scratch);
+    gcmp_towers_free(&placing.towers);
+    return status == GRADCMP_OK ? place_items(work, (uint64_t)placing.old_head) : status;
 }
 
 static int compare_items(const void *left, const void *right) {
@@ -355,7 +438,10 @@ static enum gradcmp_status finish(struct work *work) {
 
 static enum gradcmp_status apply(struct work *work, enum gcmp_mapping_side side) {
     for (size_t i = 0; i < work->model->count; i++) {
-        GCMP_TRY(add_item(work, &work->model->parameters[i], NULL));
+        const struct gradcmp_parameter *parameter = &work->model->parameters[i];
+        int64_t before;
+        GCMP_TRY(find_before(work, parameter, &before));
+        GCMP_TRY(add_item(work, parameter, NULL, before));
     }
     GCMP_TRY(run_rules(work, side));
     GCMP_TRY(place_all(work));

@@ -295,6 +295,7 @@ static enum gradcmp_status unshard(struct work *work, const struct gcmp_unshard_
     GCMP_TRY(gcmp_plan_make(&input, &work->plan, error));
     model->layers = work->plan.layers;
     model->shown = work->plan.shown;
+    model->chained = work->plan.has_towers;
     GCMP_TRY(cut_items(work, error));
     return make_parameters(work, error);
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/layer_word.h"
+
 /* One component of a name. */
 struct part {
     const char *at;
@@ -20,9 +22,6 @@ static const char *const WRAPPERS[] = {"_orig_mod", "_fsdp_wrapped_module",
                                        "_checkpoint_wrapped_module", "_forward_module", NULL};
 /* The same, but only in front: deeper inside they may be a model's own modules. */
 static const char *const LEADING_WRAPPERS[] = {"module", "model", NULL};
-/* Lists of layers; a number follows. Only `layers` is also stacked. */
-static const char *const LAYER_WORDS[] = {"layers",    "layer", "h", "blocks",
-                                          "resblocks", "block", NULL};
 /* Embeddings of words, positions, patches: l = 0; also what ends like one of these words
  * ("tok_embeddings", "patch_embed"), but for those of the head. */
 static const char *const EMBEDDING_WORDS[] = {"emb",
@@ -69,21 +68,9 @@ static bool ends_among(const struct part *part, const char *const *words) {
     return false;
 }
 
-/* The number that `bytes` digits spell, or -1; larger than any index in use it saturates. */
-static int64_t read_number(const char *at, size_t bytes) {
-    int64_t value = 0;
-    for (size_t i = 0; i < bytes; i++) {
-        if (at[i] < '0' || at[i] > '9') {
-            return -1;
-        }
-        value = value > INT32_MAX ? value : 10 * value + (at[i] - '0');
-    }
-    return bytes == 0 ? -1 : value;
-}
-
 static bool is_number(const struct parts *parts, size_t index) {
     return index < parts->count &&
-           read_number(parts->list[index].at, parts->list[index].bytes) >= 0;
+           gcmp_read_index(parts->list[index].at, parts->list[index].bytes) >= 0;
 }
 
 static bool split(const char *name, struct parts *parts) {
@@ -138,9 +125,9 @@ static bool is_grouped(const struct parts *parts, size_t i) {
     }
     const struct part *tensor = &parts->list[i + 2];
     return (tensor->bytes > 6 && memcmp(tensor->at, "weight", 6) == 0 &&
-            read_number(tensor->at + 6, tensor->bytes - 6) >= 0) ||
+            gcmp_read_index(tensor->at + 6, tensor->bytes - 6) >= 0) ||
            (tensor->bytes > 4 && memcmp(tensor->at, "bias", 4) == 0 &&
-            read_number(tensor->at + 4, tensor->bytes - 4) >= 0);
+            gcmp_read_index(tensor->at + 4, tensor->bytes - 4) >= 0);
 }
 
 /* Bring other spellings of the same module to the one that distributed checkpoints use; true where
@@ -179,12 +166,13 @@ static char *join(struct parts *parts, struct gcmp_arena *arena) {
     return text;
 }
 
-/* Find the first list of layers: its number, or the place of one. */
+/* Find the first list of layers: its number, or the place of one. Only `layers` is also stacked. */
 static void find_layer(const struct parts *parts, struct gcmp_name *out) {
     for (size_t i = 0; i + 1 < parts->count; i++) {
         const struct part *next = &parts->list[i + 1];
-        if (is_among(&parts->list[i], LAYER_WORDS) && is_number(parts, i + 1)) {
-            out->layer = read_number(next->at, next->bytes);
+        if (gcmp_is_layer_word(parts->list[i].at, parts->list[i].bytes) &&
+            is_number(parts, i + 1)) {
+            out->layer = gcmp_read_index(next->at, next->bytes);
             out->layer_digits_at = (uint32_t)next->offset;
             return;
         }
@@ -203,7 +191,7 @@ static void find_expert(const struct parts *parts, struct gcmp_name *out) {
             out->is_expert = true;
             out->expert_at = (uint32_t)next->offset;
             if (is_number(parts, i + 1)) {
-                out->expert = read_number(next->at, next->bytes);
+                out->expert = gcmp_read_index(next->at, next->bytes);
                 out->expert_digits_at = out->expert_at;
                 out->expert_at = 0;
                 return;

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/map.h"
+#include "unshard/name_parse.h"
 
 /* Stacked tensors make many parameters of little metadata: what their names and records take is
  * bounded by this, and by so much for each piece. */
@@ -67,6 +68,73 @@ static enum gradcmp_status collect(const struct gradcmp_catalogue *catalogue, co
     return GRADCMP_OK;
 }
 
+/* The number of layers that a weight shows; 0: none, or more than are read. */
+static uint64_t weight_layers(const struct gradcmp_stored *stored, const struct gcmp_name *name) {
+    bool is_stack = name->layer < 0 && name->layer_at != 0 && stored->ndim > 0;
+    uint64_t here = is_stack ? stored->shape[0] : (uint64_t)(name->layer + 1);
+    return here <= GCMP_MAX_LAYERS && !name->is_mtp ? here : 0;
+}
+
+/* A weight as ranks keep it, named as the model's. */
+static bool is_of_rank(const struct gradcmp_stored *stored) {
+    return stored->layout == GRADCMP_LAYOUT_LOCAL && stored->state != NULL &&
+           strcmp(stored->state, "param") == 0;
+}
+
+/* Weights show stacks, too, that have no tensor of the state, such as a frozen tower. */
+static enum gradcmp_status add_weights(const struct gcmp_plan_input *input, struct gcmp_plan *plan,
+                                       struct gradcmp_error *error) {
+    struct gcmp_name *names, local;
+    size_t at = 0;
+    enum gradcmp_status status = GRADCMP_OK;
+    GCMP_TRY(gcmp_names_read(input->catalogue, "param", input->scratch, &names, error));
+    for (size_t i = 0; i < input->catalogue->stored_count && status == GRADCMP_OK; i++) {
+        const struct gradcmp_stored *stored = &input->catalogue->stored[i];
+        const struct gcmp_name *name = NULL;
+        if (gcmp_is_of_state(stored, "param")) {
+            name = &names[at++];
+        } else if (is_of_rank(stored)) {
+            status = gcmp_name_parse(stored->name, false, input->scratch, &local, error);
+            name = &local;
+        }
+        if (name != NULL && status == GRADCMP_OK) {
+            status = gcmp_towers_add(&plan->towers, name, weight_layers(stored, name), error);
+        }
+    }
+    free(names);
+    return status;
+}
+
+/* Whether any name of the state or of a weight is of a stack that may feed another. */
+static bool may_feed(const struct gcmp_plan_input *input) {
+    bool found = false;
+    for (size_t i = 0; i < input->catalogue->stored_count && !found; i++) {
+        const struct gradcmp_stored *stored = &input->catalogue->stored[i];
+        bool is_known = gcmp_is_of_state(stored, input->state) ||
+                        gcmp_is_of_state(stored, "param") || is_of_rank(stored);
+        found = is_known && gcmp_towers_may_feed(stored->name);
+    }
+    return found;
+}
+
+/* Find the stacks that feed one another, and number their layers. */
+static enum gradcmp_status meet_towers(const struct gcmp_plan_input *input, struct gcmp_plan *plan,
+                                       struct gradcmp_error *error) {
+    if (!may_feed(input)) {
+        return GRADCMP_OK;
+    }
+    for (size_t i = 0; i < plan->item_count; i++) {
+        const struct gcmp_item *item = &plan->items[i];
+        uint64_t here = item->has_layers ? item->layers : (uint64_t)(item->name->layer + 1);
+        GCMP_TRY(gcmp_towers_add(&plan->towers, item->name, here, error));
+    }
+    if (strcmp(input->state, "param") != 0) {
+        GCMP_TRY(add_weights(input, plan, error));
+    }
+    plan->has_towers = gcmp_towers_number(&plan->towers);
+    return GRADCMP_OK;
+}
+
 /* The number of layers that the names and stacks of the items show. */
 static enum gradcmp_status count_layers(const struct gcmp_plan *plan, uint64_t *layers,
                                         struct gradcmp_error *error) {
@@ -82,11 +150,17 @@ static enum gradcmp_status count_layers(const struct gcmp_plan *plan, uint64_t *
             *layers = here;
         }
     }
+    uint64_t total = plan->has_towers ? gcmp_towers_total(&plan->towers) : 0;
+    if (total > GCMP_MAX_LAYERS) {
+        GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "%" PRIu64 " layers, at most %d are read", total,
+                  GCMP_MAX_LAYERS);
+    }
+    *layers = total > *layers ? total : *layers;
     return GRADCMP_OK;
 }
 
 static void show(uint64_t here, uint64_t *shown) {
-    *shown = here <= GCMP_MAX_LAYERS && here > *shown ? here : *shown;
+    *shown = here > *shown ? here : *shown;
 }
 
 /* The highest layer of any of the state's tensors, or of the weights', which may be more. */
@@ -98,17 +172,16 @@ static enum gradcmp_status find_shown(const struct gcmp_plan_input *input, struc
     for (size_t i = 0; i < input->catalogue->stored_count; i++) {
         const struct gradcmp_stored *stored = &input->catalogue->stored[i];
         if (gcmp_is_of_state(stored, "param")) {
-            const struct gcmp_name *name = &names[at++];
-            bool is_stack = name->layer < 0 && name->layer_at != 0 && stored->ndim > 0;
-            uint64_t here = is_stack ? stored->shape[0] : (uint64_t)(name->layer + 1);
-            show(name->is_mtp ? 0 : here, &plan->shown);
+            show(weight_layers(stored, &names[at++]), &plan->shown);
         }
     }
     free(names);
     bool has_names = plan->shown > 0; /* else the reader counted modules */
-    for (size_t i = 0; i < plan->item_count && !has_names; i++) {
-        uint32_t stated = plan->items[i].stored->stated_layer; /* 1 + l; the head's is L + 1 */
-        show(stated > 0 && stated <= plan->layers + 1 ? stated - 1 : 0, &plan->shown);
+    for (size_t i = 0; i < plan->item_count; i++) {
+        const struct gcmp_item *item = &plan->items[i];
+        uint32_t stated = item->stored->stated_layer; /* 1 + l; the head's is L + 1 */
+        bool counts = !has_names || (item->name->layer >= 0 && !item->name->is_mtp);
+        show(counts && stated > 0 && stated <= plan->layers + 1 ? stated - 1 : 0, &plan->shown);
     }
     return GRADCMP_OK;
 }
@@ -204,6 +277,7 @@ enum gradcmp_status gcmp_plan_make(const struct gcmp_plan_input *input, struct g
     gcmp_map_free(&model);
     GCMP_TRY(status);
     GCMP_TRY(gcmp_stack_decide(catalogue, plan->items, plan->item_count, error));
+    GCMP_TRY(meet_towers(input, plan, error));
     GCMP_TRY(choose_layers(catalogue, input->options, plan, error));
     if (plan->layers > plan->shown) {
         GCMP_TRY(find_shown(input, plan, error));
@@ -216,6 +290,7 @@ void gcmp_plan_free(struct gcmp_plan *plan) {
     free(plan->items);
     free(plan->entries);
     free(plan->names);
+    gcmp_towers_free(&plan->towers);
     *plan = (struct gcmp_plan){.items = NULL};
 }
 
@@ -229,11 +304,13 @@ int64_t gcmp_plan_layer(const struct gcmp_plan *plan, const struct gcmp_entry *e
     if (item->name->is_mtp) {
         return head;
     }
+    int64_t before = plan->has_towers ? (int64_t)gcmp_towers_before(&plan->towers, item->name) : 0;
     if (item->has_layers) {
-        return (int64_t)(entry->slot / item->experts) + 1;
+        return before + (int64_t)(entry->slot / item->experts) + 1;
     }
     if (item->name->layer >= 0) {
-        return item->name->layer + 1;
+        return before + item->name->layer + 1;
     }
-    return item->name->is_embedding ? 0 : head;
+    int64_t place = plan->has_towers ? gcmp_towers_place(&plan->towers, item->name) : -1;
+    return place >= 0 ? place : item->name->is_embedding ? 0 : head;
 }

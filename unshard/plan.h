@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "unshard/stack.h"
+#include "unshard/towers.h"
 #include "unshard/unshard.h"
 
 /* One parameter as far as one stored tensor holds it: its slot in that item. */
@@ -22,6 +23,8 @@ struct gcmp_plan {
     uint64_t shown;          /* of these, the highest that a tensor of the state or of the weights
                                 shows; all where they were asked for */
     struct gcmp_name *names; /* one an item */
+    struct gcmp_towers towers;
+    bool has_towers; /* a stack of layers feeds another */
 };
 
 /* What a plan is made of and where its texts live. */
@@ -40,7 +43,8 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_plan_make(const struct gcmp_plan_input
                                                     struct gradcmp_error *error);
 void gcmp_plan_free(struct gcmp_plan *plan);
 
-/* l of an entry's parameter: layer + 1; without one, 0 for an embedding and L + 1 for a head. */
+/* l of an entry's parameter: layer + 1, behind the layers of stacks that feed its own; without one,
+ * 0 for an embedding and L + 1 for a head. */
 int64_t gcmp_plan_layer(const struct gcmp_plan *plan, const struct gcmp_entry *entry);
 
 #endif

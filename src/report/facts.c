@@ -1,6 +1,8 @@
 /* What several reports derive from a result. */
 #include "report/facts.h"
 
+#include "base/layer_word.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -32,6 +34,19 @@ bool gcmp_verdict_is_bad(enum gradcmp_verdict verdict) {
 bool gcmp_verdict_makes_onset(enum gradcmp_verdict verdict) {
     return verdict == GRADCMP_VERDICT_FAIL || verdict == GRADCMP_VERDICT_SCALE ||
            verdict == GRADCMP_VERDICT_NONFINITE || verdict == GRADCMP_VERDICT_CONFLICT;
+}
+
+bool gcmp_names_count_layers(const struct gradcmp_pair_report *pair) {
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
+        bool is_inner = parameter->layer > 0 && (uint64_t)parameter->layer <= pair->bound.layers;
+        struct gcmp_layer_index found;
+        if (is_inner && gcmp_find_layer_index(parameter->name, &found) &&
+            found.index != parameter->layer - 1) {
+            return false;
+        }
+    }
+    return true;
 }
 
 double gcmp_judged_rel(const struct gradcmp_parameter_report *parameter) {

@@ -16,6 +16,10 @@ bool gcmp_verdict_is_bad(enum gradcmp_verdict verdict);
 /* True for the verdicts of which the deepest (highest l) makes the onset. */
 bool gcmp_verdict_makes_onset(enum gradcmp_verdict verdict);
 
+/* True where indices in names are l - 1, as those of a single stack of layers: else a layer has to
+ * be called by its name. */
+bool gcmp_names_count_layers(const struct gradcmp_pair_report *pair);
+
 /* Relative error that was judged: rel_common where a common factor was divided out, else rel. */
 double gcmp_judged_rel(const struct gradcmp_parameter_report *parameter);
 

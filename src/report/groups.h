@@ -9,7 +9,8 @@ enum { GCMP_MAX_LAYER_GROUPS = 14 };
 /* Layers `high` down to `low`. */
 struct gcmp_layer_group {
     int64_t high, low;
-    char label[64]; /* "head", "layers.31..28" (counted from 0, as names do), "embedding" */
+    char label[64]; /* "head", "layers.31..28" (counted from 0, as names do), "embedding"; where
+                       names count otherwise "decoder.layers.1" for one layer, "l 31..28" */
 };
 
 /* Divide the layers of all candidates, from the loss down: the head, at most twelve groups of as

@@ -4,19 +4,29 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/layer_word.h"
 #include "report/facts.h"
 #include "report/text.h"
 
 enum {
     NUMBER_COLUMNS = 4,  /* l */
-    LABEL_COLUMNS = 10,  /* "layers.117" */
+    LABEL_COLUMNS = 10,  /* "layers.117", at least */
+    NAME_COLUMNS = 21,   /* of a parameter, at least */
     VERDICT_COLUMNS = 9, /* "nonfinite" */
     RATIO_COLUMNS = 6,
     LINES_SHOWN = 60,
     BAR_CELLS = 8,  /* up to the bound */
     OVER_CELLS = 4, /* beyond it: each doubles */
-    FIXED_COLUMNS = NUMBER_COLUMNS + 1 + LABEL_COLUMNS + 1 + 1 + VERDICT_COLUMNS + 1 +
-                    RATIO_COLUMNS + 1 + BAR_CELLS + 1 + OVER_CELLS
+    FIXED_COLUMNS = NUMBER_COLUMNS + 1 + 1 + 1 + VERDICT_COLUMNS + 1 + RATIO_COLUMNS + 1 +
+                    BAR_CELLS + 1 + OVER_CELLS
+};
+
+/* How the table is laid out. */
+struct layer_table {
+    struct gcmp_page *page;
+    const struct gcmp_pair_view *view;
+    bool by_number; /* the index in a name is l - 1; else layers bear the names of their stacks */
+    size_t label_columns, name_columns;
 };
 
 /* The parameters of one layer: by_layer[first .. first + count). */
@@ -41,24 +51,10 @@ static struct layer_run take_run(const struct gcmp_pair_view *view, size_t first
     return run;
 }
 
-/* "layers.2." in a name of layer l = 3; NULL where the name counts otherwise. */
-static const char *find_layer_part(const char *name, int64_t layer, size_t *length) {
-    char part[40];
-    *length = (size_t)snprintf(part, sizeof part, "layers.%" PRId64 ".", layer - 1);
-    return layer < 1 ? NULL : strstr(name, part);
-}
-
-/* Add " (decoder.layers.2)" where the parameter's name tells it. */
-static bool add_stored_layer(struct gcmp_page *page,
-                             const struct gradcmp_parameter_report *parameter) {
-    size_t length;
-    const char *part = find_layer_part(parameter->name, parameter->layer, &length);
-    if (part == NULL) {
-        return false;
-    }
+/* Add " (decoder.layers.2)". */
+static void add_stored_layer(struct gcmp_page *page, const char *name, size_t bytes) {
     struct gcmp_text stored = GCMP_TEXT_INIT;
-    gcmp_text_add_bytes(&stored, parameter->name,
-                        (size_t)(part - parameter->name) + length - strlen("."));
+    gcmp_text_add_bytes(&stored, name, bytes);
     if (!stored.failed) {
         gcmp_page_add(page, " (");
         gcmp_page_name(page, stored.bytes);
@@ -66,7 +62,35 @@ static bool add_stored_layer(struct gcmp_page *page,
     }
     page->out.text.failed = page->out.text.failed || stored.failed;
     gcmp_text_free(&stored);
-    return true;
+}
+
+/* Add the layer as names tell it: of several stacks the one that fails, and where nothing of a
+ * layer fails what does, such as a norm behind the last layer. */
+static void add_stored_name(struct gcmp_page *page, const struct gradcmp_pair_report *pair,
+                            int64_t layer) {
+    struct gcmp_layer_index found, named_at = {0, 0, 0};
+    const char *named = NULL, *failing = NULL;
+    for (size_t i = 0; i < pair->parameter_count; i++) {
+        const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
+        if (parameter->layer != layer) {
+            continue;
+        }
+        bool is_bad = gcmp_verdict_is_bad(parameter->verdict);
+        if (!gcmp_find_layer_index(parameter->name, &found)) {
+            failing = is_bad && failing == NULL ? parameter->name : failing;
+        } else if (is_bad) {
+            add_stored_layer(page, parameter->name, found.bytes);
+            return;
+        } else if (named == NULL) {
+            named = parameter->name;
+            named_at = found;
+        }
+    }
+    if (failing != NULL && (named != NULL || !gcmp_names_count_layers(pair))) {
+        add_stored_layer(page, failing, strlen(failing));
+    } else if (named != NULL) {
+        add_stored_layer(page, named, named_at.bytes);
+    }
 }
 
 void gcmp_text_layer_name(struct gcmp_page *page, const struct gradcmp_pair_report *pair,
@@ -80,16 +104,7 @@ void gcmp_text_layer_name(struct gcmp_page *page, const struct gradcmp_pair_repo
         return;
     }
     gcmp_page_addf(page, "layer %" PRId64, layer);
-    /* Of several towers, the one that fails. */
-    for (int is_bad = 1; is_bad >= 0; is_bad--) {
-        for (size_t i = 0; i < pair->parameter_count; i++) {
-            const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
-            if (parameter->layer == layer && gcmp_verdict_is_bad(parameter->verdict) == is_bad &&
-                add_stored_layer(page, parameter)) {
-                return;
-            }
-        }
-    }
+    add_stored_name(page, pair, layer);
 }
 
 enum gcmp_ink gcmp_verdict_ink(enum gradcmp_verdict verdict) {
@@ -144,42 +159,96 @@ static void add_judgement(struct gcmp_page *page, enum gradcmp_verdict verdict, 
     gcmp_page_end_line(page);
 }
 
-static void add_label(struct gcmp_page *page, const struct gcmp_pair_view *view, int64_t layer) {
-    char label[32];
-    if (layer == 0) {
-        snprintf(label, sizeof label, "embedding");
-    } else if ((uint64_t)layer == view->pair->bound.layers + 1) {
-        snprintf(label, sizeof label, "head");
-    } else {
-        snprintf(label, sizeof label, "layers.%" PRId64, layer - 1);
+/* The first of a layer's parameters whose name tells the layer; NULL: none. */
+static const char *stored_name(const struct layer_table *table, const struct layer_run *run,
+                               struct gcmp_layer_index *found) {
+    for (size_t i = run->first; i < run->first + run->count; i++) {
+        const char *name = table->view->by_layer[i]->name;
+        if (gcmp_find_layer_index(name, found)) {
+            return name;
+        }
     }
-    gcmp_page_addf(page, "%*" PRId64 " %-*s ", (int)NUMBER_COLUMNS, layer, (int)LABEL_COLUMNS,
-                   label);
+    return NULL;
+}
+
+static bool is_inner(const struct layer_table *table, const struct layer_run *run) {
+    return run->layer > 0 && (uint64_t)run->layer <= table->view->pair->bound.layers;
+}
+
+/* Columns that a label may take. */
+static size_t most_label(const struct gcmp_page *page) {
+    return page->width - FIXED_COLUMNS - NAME_COLUMNS;
+}
+
+/* Add the name up to the layer's index. Where there is no room, the middle gives way: stacks differ
+ * in front. */
+static void add_stack(struct gcmp_text *label, const char *name,
+                      const struct gcmp_layer_index *found, size_t room) {
+    size_t tail = found->bytes - found->word_at + strlen("...");
+    if (found->bytes <= room || tail >= room) {
+        gcmp_text_add_bytes(label, name, found->bytes);
+    } else {
+        gcmp_text_add_bytes(label, name, room - tail);
+        gcmp_text_add(label, "...");
+        gcmp_text_add_bytes(label, name + found->word_at, found->bytes - found->word_at);
+    }
+}
+
+/* What a layer is called, to be freed. */
+static struct gcmp_text label_of(const struct layer_table *table, const struct layer_run *run) {
+    struct gcmp_text label = GCMP_TEXT_INIT;
+    struct gcmp_layer_index found;
+    const char *name;
+    if (!is_inner(table, run)) {
+        gcmp_text_add(&label, run->layer == 0 ? "embedding" : "head");
+    } else if (table->by_number) {
+        gcmp_text_addf(&label, "layers.%" PRId64, run->layer - 1);
+    } else if ((name = stored_name(table, run, &found)) != NULL) {
+        add_stack(&label, name, &found, most_label(table->page));
+    } else {
+        gcmp_text_add(&label, "-");
+    }
+    return label;
+}
+
+static void add_label(const struct layer_table *table, const struct layer_run *run) {
+    struct gcmp_page *page = table->page;
+    struct gcmp_text label = label_of(table, run);
+    gcmp_page_addf(page, "%*" PRId64 " ", (int)NUMBER_COLUMNS, run->layer);
+    gcmp_page_name_in(page, label.failed ? "" : label.bytes, table->label_columns);
+    gcmp_page_add(page, " ");
+    page->out.text.failed = page->out.text.failed || label.failed;
+    gcmp_text_free(&label);
 }
 
 /* The name without what the layer's label already says. */
-static const char *short_name(const struct gradcmp_parameter_report *parameter) {
-    size_t length;
-    const char *part = find_layer_part(parameter->name, parameter->layer, &length);
-    return part == NULL ? parameter->name : part + length;
+static const char *short_name(const struct layer_table *table, const struct layer_run *run) {
+    const char *name = table->view->by_layer[run->first]->name;
+    struct gcmp_layer_index found;
+    bool is_said = is_inner(table, run) && gcmp_find_layer_index(name, &found) &&
+                   (!table->by_number || memcmp(name + found.word_at, "layers.", 7) == 0);
+    return is_said && name[found.bytes] == '.' ? name + found.bytes + 1 : name;
 }
 
-static void add_layer(struct gcmp_page *page, const struct gcmp_pair_view *view,
-                      const struct layer_run *run) {
-    const struct gradcmp_parameter_report *worst = view->by_layer[run->first];
-    add_label(page, view, run->layer);
-    gcmp_page_name_in(page, short_name(worst), page->width - FIXED_COLUMNS);
-    add_judgement(page, worst->verdict, worst->ratio);
+static void add_layer(const struct layer_table *table, const struct layer_run *run) {
+    const struct gradcmp_parameter_report *worst = table->view->by_layer[run->first];
+    add_label(table, run);
+    gcmp_page_name_in(table->page, short_name(table, run), table->name_columns);
+    add_judgement(table->page, worst->verdict, worst->ratio);
 }
 
 /* Several layers without a fault, `from` the highest, `to` the lowest. */
-static void add_folded(struct gcmp_page *page, const struct layer_run *from,
+static void add_folded(const struct layer_table *table, const struct layer_run *from,
                        const struct layer_run *to, const struct layer_run *sum) {
+    struct gcmp_page *page = table->page;
     char text[160];
-    snprintf(text, sizeof text,
-             "%*" PRId64 "..%" PRId64 " layers.%" PRId64 "..%" PRId64 ": %zu parameters",
-             (int)NUMBER_COLUMNS, from->layer, to->layer, from->layer - 1, to->layer - 1,
-             sum->count);
+    int bytes = snprintf(text, sizeof text, "%*" PRId64 "..%" PRId64, (int)NUMBER_COLUMNS,
+                         from->layer, to->layer);
+    if (table->by_number) {
+        bytes += snprintf(text + bytes, sizeof text - (size_t)bytes,
+                          " layers.%" PRId64 "..%" PRId64, from->layer - 1, to->layer - 1);
+    }
+    snprintf(text + bytes, sizeof text - (size_t)bytes, ": %zu parameters", sum->count);
     gcmp_page_add(page, text);
     size_t used = strlen(text);
     if (sum->unjudged > 0) {
@@ -187,26 +256,25 @@ static void add_folded(struct gcmp_page *page, const struct layer_run *from,
         gcmp_page_add(page, text);
         used += (size_t)more;
     }
-    gcmp_page_pad(page, used, NUMBER_COLUMNS + 1 + LABEL_COLUMNS + 1 + page->width - FIXED_COLUMNS);
+    gcmp_page_pad(page, used, NUMBER_COLUMNS + 1 + table->label_columns + 1 + table->name_columns);
     add_judgement(page,
                   sum->unjudged == sum->count ? GRADCMP_VERDICT_UNJUDGED : GRADCMP_VERDICT_PASS,
                   sum->worst_ratio);
 }
 
-static bool is_foldable(const struct gcmp_page *page, const struct gcmp_pair_view *view,
-                        const struct layer_run *run) {
-    bool is_inner = run->layer > 0 && (uint64_t)run->layer <= view->pair->bound.layers;
-    return is_inner && !run->is_bad && !page->verbose;
+static bool is_foldable(const struct layer_table *table, const struct layer_run *run) {
+    return is_inner(table, run) && !run->is_bad && !table->page->verbose;
 }
 
 /* Add the run at by_layer[first], with those behind it where they can be folded; return the index
  * behind the last one. */
-static size_t add_run(struct gcmp_page *page, const struct gcmp_pair_view *view, size_t first) {
+static size_t add_run(const struct layer_table *table, size_t first) {
+    const struct gcmp_pair_view *view = table->view;
     struct layer_run from = take_run(view, first), to = from, sum = from;
     size_t next = first + from.count;
-    while (next < view->count && is_foldable(page, view, &from)) {
+    while (next < view->count && is_foldable(table, &from)) {
         struct layer_run run = take_run(view, next);
-        if (!is_foldable(page, view, &run)) {
+        if (!is_foldable(table, &run)) {
             break;
         }
         to = run;
@@ -216,11 +284,27 @@ static size_t add_run(struct gcmp_page *page, const struct gcmp_pair_view *view,
         next += run.count;
     }
     if (to.first == from.first) {
-        add_layer(page, view, &from);
+        add_layer(table, &from);
     } else {
-        add_folded(page, &from, &to, &sum);
+        add_folded(table, &from, &to, &sum);
     }
     return next;
+}
+
+/* Give the labels as much room as they need, while the parameters keep some. */
+static struct layer_table make_table(struct gcmp_page *page, const struct gcmp_pair_view *view) {
+    struct layer_table table = {page, view, gcmp_names_count_layers(view->pair), LABEL_COLUMNS, 0};
+    size_t room = page->width - FIXED_COLUMNS, most = most_label(page);
+    for (size_t first = 0; first < view->count;) {
+        struct layer_run run = take_run(view, first);
+        struct gcmp_text label = label_of(&table, &run);
+        size_t needed = label.length_bytes < most ? label.length_bytes : most;
+        table.label_columns = needed > table.label_columns ? needed : table.label_columns;
+        gcmp_text_free(&label);
+        first += run.count;
+    }
+    table.name_columns = room - table.label_columns;
+    return table;
 }
 
 /* Words for classes of parameters. */
@@ -305,9 +389,10 @@ void gcmp_text_layers(struct gcmp_page *page, const struct gcmp_pair_view *view)
         return;
     }
     gcmp_page_heading(page, "Layers from the loss down, each with its worst parameter");
+    struct layer_table table = make_table(page, view);
     char line[GCMP_PAGE_MAX_WIDTH + 64];
     snprintf(line, sizeof line, "%*s %-*s %-*s %-*s %s", (int)NUMBER_COLUMNS, "l",
-             (int)LABEL_COLUMNS, "layer", (int)(page->width - FIXED_COLUMNS), "parameter",
+             (int)table.label_columns, "layer", (int)table.name_columns, "parameter",
              (int)VERDICT_COLUMNS, "verdict", "error / bound");
     gcmp_page_ink(page, GCMP_INK_DIM, line);
     gcmp_page_end_line(page);
@@ -315,7 +400,7 @@ void gcmp_text_layers(struct gcmp_page *page, const struct gcmp_pair_view *view)
     size_t next = 0, lines = 0;
     while (next < view->count && (lines < LINES_SHOWN || page->verbose)) {
         is_over = is_over || view->by_layer[next]->ratio > 1.0;
-        next = add_run(page, view, next);
+        next = add_run(&table, next);
         lines++;
     }
     add_rest(page, view, next);

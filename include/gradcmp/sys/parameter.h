@@ -59,6 +59,7 @@ struct gradcmp_model {
     uint64_t layers; /* L */
     uint64_t shown;  /* of these, the highest that tensors of the state or of the weights show: what
                         arguments count beyond would only loosen a bound */
+    uint8_t chained; /* nonzero: stacks of layers feed one another and are numbered so */
 };
 
 #ifdef __cplusplus

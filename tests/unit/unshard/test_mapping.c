@@ -221,6 +221,51 @@ static void test_rules__in_order_each_on_what_was_left(void **state) {
     end(&fixture);
 }
 
+static void assert_layer(const struct fixture *fixture, const char *name, int64_t layer) {
+    assert_int_equal(hand_find(&fixture->model, name)->layer, layer);
+}
+
+/* New names tell which stack feeds another, also to what keeps its name. */
+static void test_layers__new_names_join_stacks(void **state) {
+    (void)state;
+    struct fixture fixture;
+    start(&fixture);
+    add_counting(&fixture, "enc.layers.2.w", 2, 4, 0.0);
+    add_counting(&fixture, "encoder.norm", 2, 4, 0.0);
+    add_counting(&fixture, "decoder.layers.1.w", 2, 4, 0.0);
+    add_counting(&fixture, "dec.layers.0.w", 2, 4, 0.0);
+    add_counting(&fixture, "decoder.norm", 2, 4, 0.0);
+    apply(&fixture, "rules:\n- rename: (enc|dec)\\.(.*)\n  to: \\1oder.\\2\n");
+    assert_int_equal(fixture.model.layers, 5);
+    assert_int_equal(fixture.model.shown, 5);
+    assert_layer(&fixture, "encoder.layers.2.w", 3);
+    assert_layer(&fixture, "encoder.norm", 3);
+    assert_layer(&fixture, "decoder.layers.0.w", 4);
+    assert_layer(&fixture, "decoder.layers.1.w", 5);
+    assert_layer(&fixture, "decoder.norm", 6);
+    end(&fixture);
+}
+
+/* A frozen tower, of which only weights tell, stays in front of what gets another name. */
+static void test_layers__new_names_keep_stacks_without_state(void **state) {
+    (void)state;
+    struct fixture fixture;
+    start(&fixture);
+    HAND_WHOLE(&fixture.hand, "param", "visual.blocks.2.w", 4);
+    add_counting(&fixture, "mm_projector.w", 2, 4, 0.0);
+    add_counting(&fixture, "model.layers.1.w", 2, 4, 0.0);
+    add_counting(&fixture, "model.layers.1.qk", 2, 4, 0.0);
+    apply(&fixture, "rules:\n- rename: mm_projector\\.w\n  to: vision_projection.w\n"
+                    "- rename: (layers.*w)\n  to: language_model.\\1\n"
+                    "- split: layers\\.(.*)qk\n  into: [language_model.layers.\\1q, "
+                    "language_model.layers.\\1k]\n  parts: [1, 1]\n");
+    assert_int_equal(fixture.model.layers, 5);
+    assert_layer(&fixture, "vision_projection.w", 3);
+    assert_layer(&fixture, "language_model.layers.1.w", 5);
+    assert_layer(&fixture, "language_model.layers.1.q", 5);
+    end(&fixture);
+}
+
 /* Names that a rule gives tell the layer, unless a rule of layers does. */
 static void test_layers__follow_the_new_names(void **state) {
     (void)state;
@@ -285,6 +330,8 @@ int main(void) {
         cmocka_unit_test(test_rename__expands_groups_and_backslashes),
         cmocka_unit_test(test_sides__rules_of_the_other_are_left_out),
         cmocka_unit_test(test_rules__in_order_each_on_what_was_left),
+        cmocka_unit_test(test_layers__new_names_join_stacks),
+        cmocka_unit_test(test_layers__new_names_keep_stacks_without_state),
         cmocka_unit_test(test_layers__follow_the_new_names),
         cmocka_unit_test(test_arguments__heads_and_groups),
     };
