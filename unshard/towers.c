@@ -19,8 +19,9 @@ enum role {
     ROLE_COUNT
 };
 
-/* Stacks are fed at most by a tower, a bridge and an encoder: so many rounds number all. */
-enum { ROUNDS = 4 };
+/* Stacks are fed at most by a tower, a bridge and an encoder: so many rounds number all. Of a name,
+ * so many components play a role: what a hostile one costs is bounded. */
+enum { ROUNDS = 4, MAX_STEPS = 16 };
 
 /* Towers, and what only models with a tower have. */
 static const char *const TOWER_WORDS[] = {"vision_model",
@@ -43,6 +44,7 @@ static const char *const TOWER_WORDS[] = {"vision_model",
                                           "embed_tokens_extend",
                                           "vision_projection",
                                           "vision_projector",
+                                          "vision_language_adapter",
                                           "multi_modal_projector",
                                           "multimodal_projector",
                                           "mm_projector",
@@ -93,6 +95,7 @@ struct walk {
     const char *text;
     size_t bytes, at; /* where the next component begins */
     bool is_stack;
+    unsigned steps; /* taken */
 };
 
 struct step {
@@ -126,12 +129,12 @@ static enum role role_of(const char *at, size_t bytes) {
 static struct walk walk_of(const struct gcmp_name *name) {
     size_t before = name->layer >= 0 ? name->layer_digits_at : name->layer_at;
     bool is_stack = before > 0;
-    return (struct walk){name->text, is_stack ? before - 1 : strlen(name->text), 0, is_stack};
+    return (struct walk){name->text, is_stack ? before - 1 : strlen(name->text), 0, is_stack, 0};
 }
 
 /* Take the next component that plays a role; false behind the last. */
 static bool next_step(struct walk *walk, struct step *step) {
-    while (walk->at < walk->bytes) {
+    while (walk->at < walk->bytes && walk->steps < MAX_STEPS) {
         const char *at = walk->text + walk->at;
         size_t left = walk->bytes - walk->at;
         const char *dot = memchr(at, '.', left);
@@ -144,6 +147,7 @@ static bool next_step(struct walk *walk, struct step *step) {
                           memchr(dot + 1, '.', walk->bytes - walk->at) == NULL;
         step->role = is_last || wraps_last ? ROLE_LAYERS : step->role;
         if (step->role != ROLE_NONE) {
+            walk->steps++;
             return true;
         }
     }
@@ -151,7 +155,7 @@ static bool next_step(struct walk *walk, struct step *step) {
 }
 
 bool gcmp_towers_may_feed(const char *name) {
-    struct walk walk = {name, strlen(name), 0, false};
+    struct walk walk = {.text = name, .bytes = strlen(name)};
     struct step step;
     bool found = false;
     while (!found && next_step(&walk, &step)) {
@@ -284,7 +288,8 @@ static uint64_t layers_of(const struct gcmp_tower_stack *stack) {
 }
 
 static void number_stack(struct gcmp_towers *towers, struct gcmp_tower_stack *stack) {
-    struct walk walk = {stack->text, stack->bytes, 0, true}, again = walk;
+    struct walk walk = {.text = stack->text, .bytes = stack->bytes, .is_stack = true};
+    struct walk again = walk;
     struct step step;
     while (next_step(&walk, &step)) {
         stack->before = greater(stack->before, fed_by(find_site(towers, &walk, &step), step.role));
@@ -328,7 +333,7 @@ static bool is_input(const struct walk *walk, size_t from) {
 }
 
 int64_t gcmp_towers_place(const struct gcmp_towers *towers, const struct gcmp_name *name) {
-    struct walk walk = {name->text, strlen(name->text), 0, false};
+    struct walk walk = {.text = name->text, .bytes = strlen(name->text)};
     struct step step;
     int64_t place = -1;
     while (!name->is_mtp && next_step(&walk, &step)) {

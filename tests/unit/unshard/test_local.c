@@ -90,6 +90,23 @@ static void test_local__state_that_layers_lack(void **state) {
     gcmp_model_free(&model);
 }
 
+/* An encoder without the state is in front of the decoder, at its depth on all stages. */
+static void test_local__stack_that_lacks_the_state(void **state) {
+    struct hand *hand = *state;
+    for (int32_t stage = 0; stage < 2; stage++) {
+        struct local_rank rank = {.pp = stage};
+        LOCAL_SHARD(hand, rank, "decoder.layers.0.norm", 2);
+        hand_stored(hand, LOCAL_SHARD(hand, rank, "decoder.layers.0.norm", 2))->state = "param";
+        hand_stored(hand, LOCAL_SHARD(hand, rank, "encoder.layers.1.norm", 2))->state = "param";
+    }
+    struct gradcmp_model model = hand_unshard(hand, "main_grad");
+    assert_int_equal(model.layers, 6);
+    assert_int_equal(model.shown, 6);
+    assert_int_equal(hand_find(&model, "decoder.layers.0.norm")->layer, 5);
+    assert_int_equal(hand_find(&model, "decoder.layers.1.norm")->layer, 6);
+    gcmp_model_free(&model);
+}
+
 static void test_local__fewer_layers_than_the_run_has(void **state) {
     struct hand *hand = *state;
     hand->catalogue.layers = 3;
@@ -387,6 +404,7 @@ int main(void) {
         LOCAL_TEST(test_local__stacks_count_apart),
         LOCAL_TEST(test_local__wrappers_are_taken_off),
         LOCAL_TEST(test_local__state_that_layers_lack),
+        LOCAL_TEST(test_local__stack_that_lacks_the_state),
         LOCAL_TEST(test_local__fewer_layers_than_the_run_has),
         LOCAL_TEST(test_local__layers_in_name_only),
         LOCAL_TEST(test_local__experts_of_ranks),

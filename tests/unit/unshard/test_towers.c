@@ -1,4 +1,6 @@
 /* Stacks that feed one another: which names show it, and how their layers are numbered. */
+#include <stdio.h>
+
 #include "hand_catalogue.h"
 
 /* A tensor of one piece, and the l that it must get. */
@@ -204,6 +206,30 @@ static void test_towers__too_many_layers_together_are_refused(void **state) {
     hand_free(&hand);
 }
 
+/* Names of nothing but such words cost no more than others. */
+static void test_towers__many_words_do_no_harm(void **state) {
+    (void)state;
+    static const char *const words[] = {"encoder", "decoder", "vision_model", "language_model"};
+    struct hand hand;
+    hand_init(&hand);
+    for (size_t n = 0; n < 200; n++) {
+        char name[2048];
+        size_t bytes = 0;
+        for (size_t i = 0; i < 120; i++) {
+            const char *word = words[(n + i * (n % 7 + 1)) % 4];
+            bytes += (size_t)snprintf(name + bytes, sizeof name - bytes, "%s.", word);
+        }
+        snprintf(name + bytes, sizeof name - bytes, "layers.%zu.w", n);
+        hand_whole(&hand, "exp_avg", name, 1, DIMS(4));
+    }
+    struct gradcmp_model model = hand_unshard(&hand, "exp_avg");
+    for (size_t i = 0; i < model.count; i++) {
+        assert_in_range(model.parameters[i].layer, 1, model.layers);
+    }
+    gcmp_model_free(&model);
+    hand_free(&hand);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_towers__an_encoder_feeds_its_decoder),
@@ -214,6 +240,7 @@ int main(void) {
         cmocka_unit_test(test_towers__weights_show_stacks_without_state),
         cmocka_unit_test(test_towers__stacked_layers_are_counted),
         cmocka_unit_test(test_towers__an_axis_of_weights_that_counts_no_layers_is_none),
+        cmocka_unit_test(test_towers__many_words_do_no_harm),
         cmocka_unit_test(test_towers__too_many_layers_together_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
