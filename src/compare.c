@@ -387,8 +387,9 @@ static enum gradcmp_status note_layers(struct gcmp_comparison *comparison,
                                        struct gradcmp_error *error) {
     uint64_t layers = comparison->report->baseline->layers, seen = 0, absent = 0;
     layers = pair->catalogue->layers > layers ? pair->catalogue->layers : layers;
-    bool is_chained = comparison->baseline.model->chained ||
-                      comparison->candidates[pair - comparison->report->pairs].model->chained;
+    bool is_chained = comparison->options->layers == 0 &&
+                      (comparison->baseline.model->chained ||
+                       comparison->candidates[pair - comparison->report->pairs].model->chained);
     layers = is_chained && pair->bound.layers > layers ? pair->bound.layers : layers;
     for (uint64_t layer = 1; layer <= layers && layers <= 65536; layer++) {
         bool found = false;

@@ -49,10 +49,22 @@ static const char *const TOWER_WORDS[] = {"vision_model",
                                           "multimodal_projector",
                                           "mm_projector",
                                           NULL};
-static const char *const BRIDGE_WORDS[] = {
-    "connector",        "qformer",       "Qformer", "query_tokens", "resampler",
-    "perceiver",        "projector",     "aligner", "mlp1",         "language_projection",
-    "audio_projection", "image_newline", NULL};
+static const char *const BRIDGE_WORDS[] = {"connector",
+                                           "qformer",
+                                           "Qformer",
+                                           "query_tokens",
+                                           "resampler",
+                                           "perceiver",
+                                           "projector",
+                                           "aligner",
+                                           "mlp1",
+                                           "patch_merger",
+                                           "image_projection",
+                                           "image_proj_norm",
+                                           "language_projection",
+                                           "audio_projection",
+                                           "image_newline",
+                                           NULL};
 static const char *const LANGUAGE_WORDS[] = {"language_model", "language",     "llm", "llm_model",
                                              "llama_model",    "lang_encoder", NULL};
 /* Modules at the input of an encoder or a tower, beside its embeddings. */

@@ -87,6 +87,27 @@ static void test_towers__a_tower_feeds_the_language_model(void **state) {
           {"talker.model.layers.0.w", 1}); /* side by side, and another model */
 }
 
+/* A prefix of the whole model comes off first. */
+static void test_towers__prefixes_of_all_do_not_matter(void **state) {
+    (void)state;
+    static const struct row rows[] = {{"model.vision_tower.encoder.layers.1.w", 2},
+                                      {"model.multi_modal_projector.linear_1.weight", 2},
+                                      {"model.language_model.layers.0.w", 3},
+                                      {"model.language_model.norm.weight", 4},
+                                      {"lm_head.weight", 4}};
+    struct hand hand;
+    hand_init(&hand);
+    add_rows(&hand, "exp_avg", rows, COUNT(rows));
+    struct gradcmp_model model = hand_unshard(&hand, "exp_avg");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const char *name = rows[i].name;
+        name += strncmp(name, "model.", 6) == 0 ? 6 : 0;
+        assert_int_equal(hand_find(&model, name)->layer, rows[i].layer);
+    }
+    gcmp_model_free(&model);
+    hand_free(&hand);
+}
+
 static void test_towers__what_joins_may_have_layers(void **state) {
     (void)state;
     CHECK(7, {"query_tokens", 4}, {"vision_model.encoder.layers.1.w", 2},
@@ -96,6 +117,10 @@ static void test_towers__what_joins_may_have_layers(void **state) {
           {"language_model.encoder.final_layer_norm.weight", 5},
           {"language_model.decoder.block.1.w", 7},
           {"language_model.decoder.final_layer_norm.weight", 8}); /* BLIP-2 with T5 */
+    CHECK(4, {"vision_tower.blocks.0.0.w", 1}, {"image_projection", 1},
+          {"language_model.model.encoder.layers.1.w", 3},
+          {"language_model.model.encoder.layernorm_embedding.weight", 0},
+          {"language_model.model.decoder.layers.0.w", 4}); /* Florence-2 */
     CHECK(3, {"vision_model.encoder.layers.1.w", 2}, {"connector.proj.weight", 2},
           {"text_model.layers.0.w", 3}, {"text_model.norm.weight", 4}); /* Idefics */
 }
@@ -234,6 +259,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_towers__an_encoder_feeds_its_decoder),
         cmocka_unit_test(test_towers__a_tower_feeds_the_language_model),
+        cmocka_unit_test(test_towers__prefixes_of_all_do_not_matter),
         cmocka_unit_test(test_towers__what_joins_may_have_layers),
         cmocka_unit_test(test_towers__other_stacks_keep_their_numbers),
         cmocka_unit_test(test_towers__prediction_of_further_words_is_a_head),
