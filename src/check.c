@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/catalogue.h"
 #include "base/dtype.h"
 #include "report/page.h"
 #include "checkpoint.h"
@@ -453,33 +454,37 @@ static enum gradcmp_status judge_equal(const struct finding_sink *sink,
                (unsigned long long)different, (unsigned long long)tally->elems, distance);
 }
 
+/* Padding rows of weights keep what they were initialised with. Those of a gradient are zero only
+ * where the loss masks the padding, which Megatron's does not: that is no finding. */
 static enum gradcmp_status judge_padding(const struct finding_sink *sink,
+                                         struct gradcmp_catalogue *catalogue,
                                          const struct check_origin *origin,
                                          const struct gradcmp_tally *tally,
                                          struct gradcmp_error *error) {
-    bool weights = !is_optimizer_state(origin->parameter->state);
-    bool is_odd = weights ? tally->nonfinite_a > 0 : tally->zeros_a < tally->elems;
-    if (!is_odd) {
-        return GRADCMP_OK; /* padding rows of weights keep what they were initialised with */
+    const struct gradcmp_parameter *parameter = origin->parameter;
+    unsigned long long odd = tally->elems - tally->zeros_a, elems = tally->elems;
+    if (tally->nonfinite_a == 0) {
+        return odd == 0 || !is_optimizer_state(parameter->state)
+                   ? GRADCMP_OK
+                   : gcmp_catalogue_note(catalogue, error,
+                                         "%.160s (%.40s): padding rows of the vocabulary are not "
+                                         "zero (%llu of %llu elements, largest %.3g)",
+                                         parameter->name, parameter->state, odd, elems,
+                                         tally->max_a);
     }
     struct gradcmp_finding *finding;
-    char nonfinite[64] = "", largest[64] = "";
-    GCMP_TRY(add_finding(sink, "padding", origin->parameter, &finding, error));
+    char largest[64] = "";
+    GCMP_TRY(add_finding(sink, "padding", parameter, &finding, error));
     add_figure(finding, "elements", (double)tally->elems);
     add_figure(finding, "max_abs", tally->max_a);
-    if (tally->nonfinite_a > 0) {
-        add_figure(finding, "nonfinite", (double)tally->nonfinite_a);
-        snprintf(nonfinite, sizeof nonfinite, ", %llu of them NaN or Inf",
-                 (unsigned long long)tally->nonfinite_a);
-    }
-    if (tally->nonfinite_a == 0 || tally->max_a > 0.0) {
-        snprintf(largest, sizeof largest, ", largest %s%.3g",
-                 tally->nonfinite_a > 0 ? "of the others " : "", tally->max_a);
+    add_figure(finding, "nonfinite", (double)tally->nonfinite_a);
+    if (tally->max_a > 0.0) {
+        snprintf(largest, sizeof largest, ", largest of the others %.3g", tally->max_a);
     }
     return say(sink, finding, error,
-               "padding rows of the vocabulary are not zero (%llu of %llu elements%s%s)",
-               (unsigned long long)(tally->elems - tally->zeros_a),
-               (unsigned long long)tally->elems, nonfinite, largest);
+               "padding rows of the vocabulary are not zero (%llu of %llu elements, %llu of them "
+               "NaN or Inf%s)",
+               odd, elems, (unsigned long long)tally->nonfinite_a, largest);
 }
 
 static enum gradcmp_status judge_plan(const struct finding_sink *sink,
@@ -497,7 +502,8 @@ static enum gradcmp_status judge_plan(const struct finding_sink *sink,
             GCMP_TRY(judge_values(sink, origin, &plan->tallies[i], error));
             break;
         case CHECK_PADDING:
-            GCMP_TRY(judge_padding(sink, origin, &plan->tallies[i], error));
+            GCMP_TRY(judge_padding(sink, &plan->checkpoint->catalogue, origin, &plan->tallies[i],
+                                   error));
             break;
         default:
             GCMP_TRY(judge_equal(sink, origin, &plan->tallies[i], error));

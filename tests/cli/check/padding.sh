@@ -1,4 +1,4 @@
-# Padding rows of the vocabulary: of states anything but zeros is told, of weights NaN and Inf. (A
+# Padding rows of the vocabulary: NaN and Inf are findings, in states other values a note. (A
 # file of extract tells the vocabulary.)
 . "$TESTS_CLI/lib.sh"
 write() { # FILE PREFIX BYTES: 4 rows of 2, of which the last two hold these bytes, 16 in all
