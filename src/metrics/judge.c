@@ -362,18 +362,23 @@ static double default_rtol(const char *name) {
     return strncmp(own, "num zeros", 9) == 0 ? NUM_ZEROS_RTOL : DEFAULT_RTOL;
 }
 
+static const char NO_MEDIAN[] = "no step behind the warm-up (5 or 30 on) to take a median of";
+
 /* B may be at most so much more than A, by medians. */
 static enum gradcmp_status judge_ratio(const struct pair *pair, struct gcmp_metric_result *result,
                                        double ratio) {
     bool has_any;
     result->max_ratio = ratio;
     GCMP_TRY(find_medians(pair, result, &has_any));
-    bool is_fine =
-        has_any && isfinite(result->median_b) && result->median_b <= ratio * result->median_a;
+    if (!has_any) {
+        result->verdict = GCMP_METRIC_UNJUDGED;
+        result->why = NO_MEDIAN;
+        return GRADCMP_OK;
+    }
+    bool is_fine = isfinite(result->median_b) && result->median_b <= ratio * result->median_a;
     result->verdict = is_fine ? GCMP_METRIC_MATCH : GCMP_METRIC_DIFFER;
     result->outside = !is_fine;
     result->first_outside_step = result->window_first;
-    result->why = has_any ? NULL : "no step behind the warm-up (5 or 30 on) to take a median of";
     return GRADCMP_OK;
 }
 
@@ -395,7 +400,7 @@ static enum gradcmp_status judge_approximate(const struct pair *pair,
     GCMP_TRY(find_medians(pair, result, &has_any));
     if (!has_any) {
         result->verdict = GCMP_METRIC_UNJUDGED;
-        result->why = "no step behind the warm-up (5 or 30 on) to take a median of";
+        result->why = NO_MEDIAN;
         return GRADCMP_OK;
     }
     bool is_fine = is_close(result->median_b, result->median_a, result->rtol);

@@ -425,11 +425,24 @@ static void conclude_differ(struct gradcmp_evidence *evidence,
                                first_names(evidence->arena, judgement)));
 }
 
+/* A metric that --max-ratio asks to judge, and that could not be; or NULL. */
+static const struct gcmp_metric_result *
+find_unjudged_ratio(const struct gcmp_metric_judgement *judgement) {
+    for (size_t i = 0; i < judgement->count; i++) {
+        const struct gcmp_metric_result *result = &judgement->results[i];
+        if (result->max_ratio > 0.0 && result->verdict == GCMP_METRIC_UNJUDGED) {
+            return result;
+        }
+    }
+    return NULL;
+}
+
 static void sum_up(struct gradcmp_evidence *evidence, const struct gcmp_metric_content *content) {
     const struct gcmp_metric_judgement *judgement = &content->judgement;
     const struct gcmp_metric_source *damaged = content->a.is_damaged   ? &content->a
                                                : content->b.is_damaged ? &content->b
                                                                        : NULL;
+    const struct gcmp_metric_result *unjudged;
     size_t differ = count_verdict(judgement, GCMP_METRIC_DIFFER);
     bool lacks = (judgement->only_in_a_counts && judgement->only_in_a_count > 0) ||
                  (judgement->only_in_b_counts && judgement->only_in_b_count > 0);
@@ -444,6 +457,10 @@ static void sum_up(struct gradcmp_evidence *evidence, const struct gcmp_metric_c
                                        : "INVALID: no metric could be judged");
     } else if (differ > 0 || lacks) {
         conclude_differ(evidence, content);
+    } else if ((unjudged = find_unjudged_ratio(judgement)) != NULL) {
+        conclude(evidence, "invalid", 2,
+                 gcmp_arena_format(evidence->arena, "INVALID: --max-ratio %.160s: %s",
+                                   unjudged->name, unjudged->why));
     } else {
         conclude_match(evidence, content);
     }
