@@ -452,9 +452,11 @@ static void sum_up(struct gradcmp_evidence *evidence, const struct gcmp_metric_c
         conclude_error(evidence, &damaged->damage);
     } else if (judgement->count == 0 ||
                (differ == 0 && count_verdict(judgement, GCMP_METRIC_MATCH) == 0)) {
+        bool is_chosen = content->a.left_out_count > 0 || content->b.left_out_count > 0;
         conclude(evidence, "invalid", 2,
-                 judgement->count == 0 ? "INVALID: the sides have no metric in common"
-                                       : "INVALID: no metric could be judged");
+                 judgement->count > 0 ? "INVALID: no metric could be judged"
+                 : is_chosen ? "INVALID: what is chosen of the sides has no metric in common"
+                             : "INVALID: the sides have no metric in common");
     } else if (differ > 0 || lacks) {
         conclude_differ(evidence, content);
     } else if ((unjudged = find_unjudged_ratio(judgement)) != NULL) {

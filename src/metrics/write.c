@@ -114,10 +114,11 @@ static void write_side(struct gcmp_page *page, const char *label,
     gcmp_page_name(page, source->path);
     gcmp_page_end_line(page);
     if (source->kind != 0) {
-        gcmp_page_addf(page, "%-14s%s: %zu file%s, %zu metrics, %zu values\n", "",
+        gcmp_page_addf(page, "%-14s%s: %zu file%s, %zu metric%s, %zu value%s\n", "",
                        gcmp_metric_kind_name(source->kind), source->file_count,
                        source->file_count == 1 ? "" : "s", source->series_count,
-                       source->point_count);
+                       source->series_count == 1 ? "" : "s", source->point_count,
+                       source->point_count == 1 ? "" : "s");
     }
 }
 

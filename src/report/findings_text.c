@@ -28,8 +28,8 @@ static void add_checked(struct gcmp_page *page, const struct gradcmp_checked *ch
     if (checked->error.code != GRADCMP_OK) {
         return;
     }
-    gcmp_page_addf(page, "looked at     %s tensors, %s elements, %s",
-                   gcmp_figure_count(tensors, checked->tensors),
+    gcmp_page_addf(page, "looked at     %s tensor%s, %s elements, %s",
+                   gcmp_figure_count(tensors, checked->tensors), checked->tensors == 1 ? "" : "s",
                    gcmp_figure_count(elems, checked->elems),
                    gcmp_figure_bytes(bytes, checked->bytes));
     gcmp_page_end_line(page);
