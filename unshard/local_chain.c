@@ -120,10 +120,12 @@ static enum gradcmp_status decide_lone(struct chain *chain, struct gradcmp_error
     EACH_MATRIX(chain, i) {
         struct gcmp_local_parameter *matrix = matrix_at(chain, i);
         uint64_t rows = gcmp_local_rows(matrix), columns = gcmp_local_columns(matrix);
-        if (gcmp_local_is_gate(chain->modules, rows)) {
+        bool is_share = rows < hidden && rows * matrix->ranks == hidden && columns % hidden == 0;
+        bool is_wide = is_share && columns > hidden; /* no gate, though it has rows like one */
+        if (!is_wide && gcmp_local_is_gate(chain->modules, rows)) {
             continue;
         }
-        if (rows < hidden && rows * matrix->ranks == hidden && columns % hidden == 0) {
+        if (is_share) {
             matrix->split = GCMP_SPLIT_ROWS;
             continue;
         }

@@ -21,7 +21,7 @@ static struct gcmp_local_parameter *find(const struct gcmp_local_modules *module
     return NULL;
 }
 
-/* The matrix that a bias belongs to: "X.weight" of "X.bias". */
+/* The weight that a bias belongs to: "X.weight" of "X.bias", unless that is a vector as well. */
 static struct gcmp_local_parameter *weight_of(const struct gcmp_local_modules *modules,
                                               const char *bias) {
     char text[2 * GCMP_MAX_NAME_BYTES + 256];
@@ -32,13 +32,17 @@ static struct gcmp_local_parameter *weight_of(const struct gcmp_local_modules *m
     memcpy(text, bias, stem);
     memcpy(text + stem, "weight", sizeof "weight");
     struct gcmp_local_parameter *weight = find(modules, text);
-    return weight != NULL && weight->shards->ndim == 2 ? weight : NULL;
+    return weight != NULL && weight->shards->ndim >= 2 ? weight : NULL;
 }
 
-/* A bias is split as the rows of its matrix are. */
-static enum gradcmp_status split_bias(const struct gcmp_local_parameter *weight,
+/* A bias is split as the rows of its matrix are; that of a norm is whole. */
+static enum gradcmp_status split_bias(const struct gcmp_local_modules *modules,
                                       struct gcmp_local_parameter *bias,
                                       struct gradcmp_error *error) {
+    const struct gcmp_local_parameter *weight = weight_of(modules, gcmp_local_text(bias));
+    if (weight != NULL && weight->shards->ndim > 2) {
+        return gcmp_local_refuse(bias, "its weight is no matrix", error);
+    }
     if (weight == NULL || weight->split != GCMP_SPLIT_ROWS) {
         return GRADCMP_OK;
     }
@@ -50,29 +54,56 @@ static enum gradcmp_status split_bias(const struct gcmp_local_parameter *weight,
     return GRADCMP_OK;
 }
 
+/* What attention keeps for each of its heads (learnable sinks) is split as these are. A rank may
+ * have as many heads as there are experts, or one: only the number of heads tells that from what is
+ * whole. */
+static enum gradcmp_status split_of_heads(const struct gcmp_local_modules *modules,
+                                          struct gcmp_local_parameter *vector,
+                                          struct gradcmp_error *error) {
+    uint64_t size = vector->shards->shape[0];
+    uint64_t heads = gcmp_local_argument(modules, "num_attention_heads");
+    if (heads != 0 && size == heads) {
+        return GRADCMP_OK;
+    }
+    if (heads == 0 ? gcmp_local_is_gate(modules, size) : size * vector->ranks != heads) {
+        return gcmp_local_refuse(vector, "the number of heads does not tell", error);
+    }
+    vector->split = GCMP_SPLIT_ROWS;
+    return GRADCMP_OK;
+}
+
+/* Where a router or a gate may be, whose rows no rank shares out: a share of something else (the
+ * heads of a state-space model, an expert's columns) may be as many as they are by chance. */
+static bool is_of_gate(const struct gcmp_local_parameter *parameter) {
+    static const char *const words[] = {"mlp", "router", "gate"};
+    const char *text = gcmp_local_text(parameter);
+    bool is_found = false;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        is_found = is_found || strstr(text, words[i]) != NULL;
+    }
+    return is_found && !parameter->shards->local.is_expert;
+}
+
 /* Other vectors of a layer: norms and what is as wide as the hidden size or counts experts are
- * whole on every rank; what attention keeps for each of its heads is split as these are. */
+ * whole on every rank. */
 static enum gradcmp_status split_vector(const struct gcmp_local_modules *modules, size_t index,
                                         struct gradcmp_error *error) {
     struct gcmp_local_parameter *vector = &modules->parameters[index];
     const char *text = gcmp_local_text(vector);
-    struct gcmp_name_parts parts = gcmp_name_split(text);
     uint64_t size = vector->shards->shape[0];
-    uint64_t heads = gcmp_local_argument(modules, "num_attention_heads");
-    if (strcmp(parts.leaf, "bias") == 0) {
-        return split_bias(weight_of(modules, text), vector, error);
+    if (strcmp(gcmp_name_split(text).leaf, "bias") == 0) {
+        return split_bias(modules, vector, error);
     }
-    if (strstr(text, "norm") != NULL || size == modules->hidden[modules->family[index]] ||
-        gcmp_local_is_gate(modules, size) || (heads != 0 && size == heads)) {
+    if (strstr(text, "norm") != NULL || size == modules->hidden[modules->family[index]]) {
         return GRADCMP_OK;
     }
-    const char *attention = strstr(text, "attention");
-    if (attention == NULL || (heads != 0 && size * vector->ranks != heads)) {
-        return gcmp_local_refuse(vector, "it is no norm, no bias and nothing of the hidden size",
-                                 error);
+    if (strstr(text, "attention") != NULL) {
+        return split_of_heads(modules, vector, error);
     }
-    vector->split = GCMP_SPLIT_ROWS;
-    return GRADCMP_OK;
+    return is_of_gate(vector) && gcmp_local_is_gate(modules, size)
+               ? GRADCMP_OK
+               : gcmp_local_refuse(vector, "it is no norm, no bias and nothing of the hidden size",
+                                   error);
 }
 
 /* Parameters around the layers: tables of words are split by rows, other embeddings and norms are
@@ -102,7 +133,7 @@ static enum gradcmp_status split_other(const struct gcmp_local_modules *modules,
     if (shard->ndim == 1) {
         return split_vector(modules, index, error);
     }
-    if (shard->ndim == 2 && gcmp_local_is_gate(modules, shard->shape[0])) {
+    if (shard->ndim == 2 && is_of_gate(parameter) && gcmp_local_is_gate(modules, shard->shape[0])) {
         return GRADCMP_OK;
     }
     return gcmp_local_refuse(parameter, "it is no matrix of a linear layer", error);

@@ -252,6 +252,87 @@ static void test_local_split__what_attention_keeps_for_each_head(void **state) {
     gcmp_model_free(&model);
 }
 
+/* A rank's share of the heads may be as many as the experts, or one: the heads are told first. */
+static void test_local_split__heads_of_a_rank_as_many_as_experts(void **state) {
+    struct hand *hand = *state;
+    add_norms(hand, 2);
+    hand->catalogue.experts = 4;
+    hand->catalogue.parallel.tp = 2;
+    local_setting(hand, "num_attention_heads", 8);
+    LOCAL_RANKS(hand, 2, LAYER "self_attention.core_attention.softmax_offset", 4);
+    LOCAL_RANKS(hand, 2, LAYER "self_attention.q_layernorm.weight", 4);
+    LOCAL_RANKS(hand, 2, LAYER "mlp.router.expert_bias", 4);
+    struct gradcmp_model model = hand_unshard(hand, "main_grad");
+    ASSERT_SHAPE(hand_find(&model, LAYER "self_attention.core_attention.softmax_offset"), 8);
+    ASSERT_SHAPE(hand_find(&model, LAYER "self_attention.q_layernorm.weight"), 4);
+    ASSERT_SHAPE(hand_find(&model, LAYER "mlp.router.expert_bias"), 4);
+    gcmp_model_free(&model);
+}
+
+static void test_local_split__one_head_a_rank(void **state) {
+    struct hand *hand = *state;
+    add_norms(hand, 4);
+    local_setting(hand, "num_attention_heads", 4);
+    LOCAL_RANKS(hand, 4, LAYER "self_attention.core_attention.softmax_offset", 1);
+    struct gradcmp_model model = hand_unshard(hand, "main_grad");
+    const struct gradcmp_parameter *sinks =
+        hand_find(&model, LAYER "self_attention.core_attention.softmax_offset");
+    ASSERT_SHAPE(sinks, 4);
+    assert_int_equal(sinks->copy_count, 1);
+    gcmp_model_free(&model);
+}
+
+#define HEADS                                                                                      \
+    "tp0pp0ep0vp0: " LAYER "self_attention.core_attention.softmax_offset: shape [1] on each of 4 " \
+    "tensor-parallel ranks does not tell how it is split: the number of heads does not "           \
+    "tell" WAY_OUT
+
+static void test_local_split__heads_that_do_not_tell(void **state) {
+    struct hand *hand = *state;
+    add_norms(hand, 4);
+    LOCAL_RANKS(hand, 4, LAYER "self_attention.core_attention.softmax_offset", 1);
+    hand_refuse(hand, "main_grad", GRADCMP_ERROR_UNSUPPORTED, HEADS);
+    local_setting(hand, "num_attention_heads", 6);
+    hand_refuse(hand, "main_grad", GRADCMP_ERROR_UNSUPPORTED, HEADS);
+}
+
+/* What a state-space model keeps for each of its heads is split as well. */
+static void test_local_split__vector_of_a_mixer_as_long_as_experts(void **state) {
+    struct hand *hand = *state;
+    add_norms(hand, 2);
+    hand->catalogue.experts = 4;
+    LOCAL_RANKS(hand, 2, LAYER "mixer.A_log", 4);
+    hand_refuse(hand, "main_grad", GRADCMP_ERROR_UNSUPPORTED,
+                "tp0pp0ep0vp0: " LAYER "mixer.A_log: shape [4] on each of 2 tensor-parallel ranks "
+                "does not tell how it is split: it is no norm, no bias and nothing of the hidden "
+                "size" WAY_OUT);
+}
+
+static void test_local_split__bias_of_a_convolution(void **state) {
+    struct hand *hand = *state;
+    add_norms(hand, 2);
+    LOCAL_RANKS(hand, 2, LAYER "mixer.conv1d.bias", 3);
+    LOCAL_RANKS(hand, 2, LAYER "mixer.conv1d.weight", 3, 1, 4);
+    hand_refuse(hand, "main_grad", GRADCMP_ERROR_UNSUPPORTED,
+                "tp0pp0ep0vp0: " LAYER "mixer.conv1d.bias: shape [3] on each of 2 tensor-parallel "
+                "ranks does not tell how it is split: its weight is no matrix" WAY_OUT);
+}
+
+/* A share of multi-token prediction's matrix is no gate, which takes the hidden size. */
+static void test_local_split__rows_of_a_rank_as_many_as_experts(void **state) {
+    struct hand *hand = *state;
+    add_norms(hand, 2);
+    add_mlp(hand);
+    hand->catalogue.experts = 4;
+    LOCAL_RANKS(hand, 2, "mtp.layers.0.enorm.weight", 8);
+    LOCAL_RANKS(hand, 2, "mtp.layers.0.eh_proj.weight", 4, 16);
+    LOCAL_RANKS(hand, 2, "mtp.layers.0.transformer_layer.mlp.linear_fc1.weight", 6, 8);
+    LOCAL_RANKS(hand, 2, "mtp.layers.0.transformer_layer.mlp.linear_fc2.weight", 8, 3);
+    struct gradcmp_model model = hand_unshard(hand, "main_grad");
+    ASSERT_SHAPE(hand_find(&model, "mtp.layers.0.eh_proj.weight"), 8, 16);
+    gcmp_model_free(&model);
+}
+
 static void test_local_split__vector_of_no_known_kind(void **state) {
     struct hand *hand = *state;
     add_norms(hand, 2);
@@ -447,6 +528,12 @@ int main(void) {
         LOCAL_TEST(test_local_split__lone_matrix),
         LOCAL_TEST(test_local_split__multi_token_prediction),
         LOCAL_TEST(test_local_split__what_attention_keeps_for_each_head),
+        LOCAL_TEST(test_local_split__heads_of_a_rank_as_many_as_experts),
+        LOCAL_TEST(test_local_split__one_head_a_rank),
+        LOCAL_TEST(test_local_split__heads_that_do_not_tell),
+        LOCAL_TEST(test_local_split__vector_of_a_mixer_as_long_as_experts),
+        LOCAL_TEST(test_local_split__bias_of_a_convolution),
+        LOCAL_TEST(test_local_split__rows_of_a_rank_as_many_as_experts),
         LOCAL_TEST(test_local_split__vector_of_no_known_kind),
         LOCAL_TEST(test_local_split__tensor_of_three_axes),
         LOCAL_TEST(test_local_split__one_rank_needs_no_telling),
