@@ -106,37 +106,46 @@ static bool is_full(const struct cursor *cursor) {
            (!bucket->is_gathered && align_up(cursor->reached, cursor->align) == size);
 }
 
+/* A parameter to be placed, or a part of one. */
+struct step {
+    uint64_t elems;
+    bool joins, goes_on; /* the part of a tensor before it or behind it is in the same buffer */
+    bool apart;          /* gathered: it has a bucket of its own */
+};
+
 /* Find the place of the next parameter in a gathered buffer, where buckets follow each other
- * without what padded their ends. `apart`: it has a bucket of its own. */
-static bool advance_gathered(struct cursor *cursor, uint64_t elems, bool apart, uint64_t *start) {
+ * without what padded their ends. */
+static bool advance_gathered(struct cursor *cursor, const struct step *step, uint64_t *start) {
     uint64_t size = cursor->buffer->buckets->stored->shape[0];
-    *start = cursor->base + align_up(cursor->reached - cursor->base, cursor->align);
-    if (*start > size || elems > size - *start) {
+    uint64_t align = step->joins ? 1 : cursor->align;
+    *start = cursor->base + align_up(cursor->reached - cursor->base, align);
+    if (*start > size || step->elems > size - *start) {
         return false;
     }
-    cursor->base = apart ? *start : cursor->base;
-    cursor->reached = *start + elems;
-    bool closes =
-        cursor->bucket_elems != 0 && cursor->reached - cursor->base >= cursor->bucket_elems;
-    cursor->base = apart || closes ? cursor->reached : cursor->base;
+    cursor->base = step->apart ? *start : cursor->base;
+    cursor->reached = *start + step->elems;
+    bool closes = !step->goes_on && cursor->bucket_elems != 0 &&
+                  cursor->reached - cursor->base >= cursor->bucket_elems;
+    cursor->base = step->apart || closes ? cursor->reached : cursor->base;
     return true;
 }
 
 /* Find the place of the next parameter. */
-static bool advance(struct cursor *cursor, uint64_t elems, uint64_t *start) {
+static bool advance(struct cursor *cursor, const struct step *step, uint64_t *start) {
     const struct gcmp_bucket *bucket = &cursor->buffer->buckets[cursor->bucket];
-    *start = align_up(cursor->reached, cursor->align);
-    if (*start + elems > bucket->stored->shape[0]) {
+    *start = align_up(cursor->reached, step->joins ? 1 : cursor->align);
+    if (*start + step->elems > bucket->stored->shape[0] && !step->joins) {
         if (!is_full(cursor) || ++cursor->bucket == cursor->buffer->count) {
             return false;
         }
         bucket++;
         cursor->reached = *start = 0;
     }
-    bool fits = elems <= bucket->stored->shape[0] - *start &&
-                gcmp_bucket_has_edge(bucket, *start) &&
-                gcmp_bucket_has_edge(bucket, *start + elems);
-    cursor->reached = *start + elems;
+    bool fits = *start <= bucket->stored->shape[0] &&
+                step->elems <= bucket->stored->shape[0] - *start &&
+                (step->joins || gcmp_bucket_has_edge(bucket, *start)) &&
+                (step->goes_on || gcmp_bucket_has_edge(bucket, *start + step->elems));
+    cursor->reached = *start + step->elems;
     return fits;
 }
 
@@ -146,8 +155,9 @@ struct share {
     size_t from, to;
     int64_t first_expert, last_expert; /* of the share, the last one excluded */
     uint32_t rank, stage;
-    size_t chunk;                       /* of the model */
-    const struct gcmp_registered *tied; /* once more, behind the others; NULL: not */
+    size_t chunk;               /* of the model */
+    bool has_output, has_words; /* the embedding once more, as a tied output layer; as the embedding
+                                   that multi-token prediction needs, in front of the others */
 };
 
 static bool belongs(const struct share *share, const struct gcmp_registered *entry) {
@@ -173,22 +183,6 @@ static bool record(struct gcmp_fit *fit, const struct share *share, struct gcmp_
     return true;
 }
 
-/* The embedding, where no output layer is stored: of several stages the last one holds it once
- * more.
- */
-static const struct gcmp_registered *find_tied(const struct gcmp_fit *fit) {
-    const struct gcmp_registered *embedding = NULL;
-    for (size_t i = 0; i < fit->weights->count; i++) {
-        if (strcmp(fit->order[i].parameter->name, "output_layer.weight") == 0) {
-            return NULL;
-        }
-        if (strcmp(fit->order[i].parameter->name, "embedding.word_embeddings.weight") == 0) {
-            embedding = &fit->order[i];
-        }
-    }
-    return embedding;
-}
-
 static struct cursor start_cursor(const struct gcmp_fit *fit, const struct gcmp_buffer *buffer,
                                   const struct share *share) {
     struct cursor cursor = {.buffer = buffer, .align = fit->layout.align};
@@ -198,37 +192,59 @@ static struct cursor start_cursor(const struct gcmp_fit *fit, const struct gcmp_
     return cursor;
 }
 
+/* A buffer that a share is laid out in. */
+struct laying {
+    struct gcmp_fit *fit;
+    const struct gcmp_buffer *buffer;
+    const struct share *share;
+    struct cursor cursor;
+    const struct gcmp_registered *before; /* placed last; NULL: none */
+    bool keep;                            /* record where each is */
+};
+
+/* Place one entry; `repeat` as in struct gcmp_placed. */
+static bool place(struct laying *laying, const struct gcmp_registered *entry, uint32_t repeat) {
+    struct gcmp_fit *fit = laying->fit;
+    const struct share *share = laying->share;
+    struct step step = {.elems = local_elems(fit, entry, share->rank)};
+    if (step.elems == 0) {
+        return true;
+    }
+    step.joins = laying->before != NULL && gcmp_registered_together(laying->before, entry);
+    step.goes_on = entry > fit->order && gcmp_registered_together(entry, entry - 1);
+    step.apart =
+        fit->layout.splits_shared && share->stream->stages > 1 && entry->index == fit->tied;
+    uint64_t start;
+    bool fits = laying->buffer->buckets->is_gathered
+                    ? advance_gathered(&laying->cursor, &step, &start)
+                    : advance(&laying->cursor, &step, &start);
+    size_t first_bucket = (size_t)(laying->buffer->buckets - fit->set->buckets);
+    struct gcmp_placed placed = {.start = start,
+                                 .parameter = (uint32_t)entry->index,
+                                 .bucket = (uint32_t)(first_bucket + laying->cursor.bucket),
+                                 .repeat = repeat};
+    laying->before = entry;
+    return fits && (!laying->keep || record(fit, share, placed));
+}
+
 /* Lay a share out in a buffer, last entry first; with `keep`, record where each is. */
 static bool lay_out(struct gcmp_fit *fit, const struct gcmp_buffer *buffer,
                     const struct share *share, bool keep) {
-    struct cursor cursor = start_cursor(fit, buffer, share);
-    const struct gcmp_registered *shared =
-        fit->layout.splits_shared && share->stream->stages > 1 ? find_tied(fit) : NULL;
-    size_t steps = share->to - share->from + (share->tied != NULL ? 1u : 0u);
-    size_t first_bucket = (size_t)(buffer->buckets - fit->set->buckets);
-    for (size_t step = 0; step < steps; step++) {
-        bool is_tied = share->tied != NULL && step == 0;
-        const struct gcmp_registered *entry =
-            is_tied ? share->tied : &fit->order[share->from + (steps - 1 - step)];
-        uint64_t start, elems = local_elems(fit, entry, share->rank);
-        if ((!is_tied && !belongs(share, entry)) || elems == 0) {
-            continue;
-        }
-        bool fits = buffer->buckets->is_gathered
-                        ? advance_gathered(&cursor, elems, entry == shared, &start)
-                        : advance(&cursor, elems, &start);
-        if (!fits) {
-            return false;
-        }
-        struct gcmp_placed placed = {.start = start,
-                                     .parameter = (uint32_t)entry->index,
-                                     .bucket = (uint32_t)(first_bucket + cursor.bucket),
-                                     .repeat = is_tied};
-        if (keep && !record(fit, share, placed)) {
+    struct laying laying = {.fit = fit, .buffer = buffer, .share = share, .keep = keep};
+    laying.cursor = start_cursor(fit, buffer, share);
+    for (size_t i = share->to; i-- > share->from;) {
+        const struct gcmp_registered *entry = &fit->order[i];
+        bool is_here = entry->is_output ? share->has_output : belongs(share, entry);
+        if (is_here && !place(&laying, entry, entry->is_output)) {
             return false;
         }
     }
-    return cursor.bucket + 1 == buffer->count && is_full(&cursor);
+    for (size_t i = share->has_words ? fit->order_count : 0; i-- > 0;) {
+        if (gcmp_registered_embedding(&fit->order[i]) && !place(&laying, &fit->order[i], 2)) {
+            return false;
+        }
+    }
+    return laying.cursor.bucket + 1 == buffer->count && is_full(&laying.cursor);
 }
 
 /* Stages of a stream, the model's chunks one after another. */
@@ -240,7 +256,7 @@ static size_t stage_count(const struct stream *stream) {
 /* Experts are spread evenly over their ranks, in order. */
 static void share_experts(const struct gcmp_fit *fit, uint32_t expert_rank, struct share *share) {
     int64_t experts = 0;
-    for (size_t i = 0; i < fit->weights->count; i++) {
+    for (size_t i = 0; i < fit->order_count; i++) {
         experts = fit->order[i].expert >= experts ? fit->order[i].expert + 1 : experts;
     }
     int64_t each = experts / share->stream->expert_ranks;
@@ -275,23 +291,39 @@ static bool lay_out_stage(struct gcmp_fit *fit, struct share share, size_t stage
     return true;
 }
 
+/* True for a model that predicts several tokens: one stage, the last one, has that. */
+static bool has_prediction(const struct gcmp_fit *fit) {
+    bool is_found = false;
+    for (size_t i = 0; i < fit->order_count && !is_found; i++) {
+        is_found = strncmp(fit->order[i].parameter->name, "mtp.", 4) == 0;
+    }
+    return is_found;
+}
+
+/* Whether the last of several stages is filled, with the embedding once more or twice. */
+static bool fits_last(struct gcmp_fit *fit, struct share *share, size_t stage) {
+    bool predicts = has_prediction(fit), found = false;
+    for (unsigned bits = 1; bits < 4 && share->stream->has_dense && !found; bits++) {
+        share->has_output = (bits & 1) != 0;
+        share->has_words = (bits & 2) != 0;
+        found = (predicts || !share->has_words) && lay_out_stage(fit, *share, stage, true);
+    }
+    return found;
+}
+
 /* Give each stage the next run of layers that fills its buffers. */
 static bool fit_stream(struct gcmp_fit *fit, const struct stream *stream) {
-    size_t from = 0, stages = stage_count(stream), count = fit->weights->count;
+    size_t from = 0, stages = stage_count(stream), count = fit->order_count;
     for (size_t stage = 0; stage < stages; stage++) {
         struct share share = {.stream = stream, .from = from};
         bool is_last = stage + 1 == stages, found = false;
         for (share.to = is_last ? count : from + 1; share.to <= count && !found; share.to++) {
-            bool is_boundary =
-                share.to == count || fit->order[share.to].layer != fit->order[share.to - 1].layer;
-            if (!is_boundary) {
+            if (share.to < count &&
+                !gcmp_registered_apart(&fit->order[share.to - 1], &fit->order[share.to])) {
                 continue;
             }
-            found = lay_out_stage(fit, share, stage, true);
-            if (!found && is_last && stages > 1 && stream->has_dense) {
-                share.tied = find_tied(fit);
-                found = share.tied != NULL && lay_out_stage(fit, share, stage, true);
-            }
+            found = lay_out_stage(fit, share, stage, true) ||
+                    (is_last && stages > 1 && fits_last(fit, &share, stage));
             from = share.to;
         }
         share.to = from;
@@ -388,7 +420,7 @@ static bool read_cuts(struct gcmp_fit *fit, struct gradcmp_error *error) {
 
 static enum gradcmp_status make_room(struct gcmp_fit *fit, struct gradcmp_error *error) {
     fit->cuts = calloc(fit->weights->count + 1, sizeof *fit->cuts);
-    fit->order = calloc(fit->weights->count + 1, sizeof *fit->order);
+    fit->order = calloc(fit->weights->count + 2, sizeof *fit->order);
     fit->streams = calloc(1, sizeof *fit->streams);
     if (fit->cuts == NULL || fit->order == NULL || fit->streams == NULL) {
         GCMP_FAIL_MEMORY(error);
@@ -419,11 +451,22 @@ enum gradcmp_status gcmp_fit_start(const struct gradcmp_catalogue *catalogue,
     return read_cuts(fit, error) ? GRADCMP_OK : GRADCMP_ERROR_UNSUPPORTED;
 }
 
+/* The embedding that is tied to an output layer; SIZE_MAX without. */
+static size_t find_tied(const struct gcmp_fit *fit) {
+    size_t i = 0;
+    while (i < fit->order_count && !fit->order[i].is_output) {
+        i++;
+    }
+    return i == fit->order_count ? SIZE_MAX : fit->order[i].index;
+}
+
 bool gcmp_fit_lay_out(struct gcmp_fit *fit, struct gcmp_bucket_layout layout) {
     bool fits = true;
     fit->layout = layout;
     fit->placed_count = 0;
-    gcmp_registration_order(fit->weights, layout.modules, fit->order);
+    fit->order_count =
+        gcmp_registration_order(fit->weights, layout.modules, fit->order, &fit->unknown);
+    fit->tied = find_tied(fit);
     for (size_t i = 0; i < fit->streams->count && fits; i++) {
         fits = fit_stream(fit, &fit->streams->list[i]);
     }

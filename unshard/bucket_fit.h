@@ -19,7 +19,8 @@ struct gcmp_placed {
     uint32_t bucket;    /* index in the set */
     uint32_t rank;      /* of the tensor-parallel group */
     uint32_t stage;     /* of the pipeline */
-    uint32_t repeat;    /* 1: the embedding once more, as a tied output layer */
+    uint32_t repeat;    /* not 0: the embedding once more, as a tied output layer (1) or for
+                           multi-token prediction (2) */
 };
 
 /* One way in which a writer may have laid a model out. */
@@ -41,8 +42,11 @@ struct gcmp_fit {
     struct gcmp_cut_weight *cuts; /* one a parameter */
     struct gcmp_streams *streams;
     struct gcmp_bucket_layout layout; /* under way */
-    struct gcmp_registered *order;    /* room for all parameters */
-    struct gcmp_placed *placed;       /* as they were laid out */
+    struct gcmp_registered *order;    /* room for all parameters and a tied output layer */
+    size_t order_count;
+    size_t tied;         /* index in the model of an embedding that is tied to an output layer */
+    const char *unknown; /* parameter whose place in the order is not known; NULL: none */
+    struct gcmp_placed *placed; /* as they were laid out */
     size_t placed_count, placed_capacity;
     bool lacks_memory; /* for more of them: then a layout that did not fit tells nothing */
     const char *where; /* key of the first bucket that did not fit, for a message; may be NULL */

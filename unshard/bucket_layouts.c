@@ -6,6 +6,7 @@
  * of each. */
 #include "unshard/bucket_layouts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,16 +141,27 @@ static struct fitting *choose(struct fittings *fittings) {
     return allowed == 1 ? best : allowed == 0 && fittings->count == 1 ? fittings->list : NULL;
 }
 
+/* What fits by its size alone must be in an order that is known. */
+static enum gradcmp_status check_known(const struct gcmp_fit *fit, struct gradcmp_error *error) {
+    if (fit->unknown == NULL) {
+        return GRADCMP_OK;
+    }
+    char why[512];
+    snprintf(why, sizeof why,
+             "nothing tells in which order it holds modules such as that of %.256s", fit->unknown);
+    return gcmp_fit_refuse(fit, why, error);
+}
+
 enum gradcmp_status gcmp_layout_find(struct gcmp_fit *fit, uint32_t number,
                                      struct gradcmp_error *error) {
     struct fittings fittings;
     GCMP_TRY(try_layouts(fit, number, &fittings, error));
     struct fitting *found = choose(&fittings);
-    enum gradcmp_status status = GRADCMP_OK;
-    if (found == NULL) {
+    enum gradcmp_status status = number == 0 ? check_known(fit, error) : GRADCMP_OK;
+    if (status == GRADCMP_OK && found == NULL) {
         status = gcmp_fit_refuse(fit, "several orders of the model's parameters fill the buffers",
                                  error);
-    } else {
+    } else if (status == GRADCMP_OK) {
         free(fit->placed);
         fit->placed = found->placed;
         fit->placed_count = fit->placed_capacity = found->count;

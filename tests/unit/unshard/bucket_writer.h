@@ -25,6 +25,8 @@ struct param {
 struct setup {
     uint64_t layers, experts, tp, pp, chunks, ep, etp, dp, bucket_elems;
     bool fused_norms, grouped, tied, ungated, own_router_type;
+    bool mixes;    /* layers have a mixer too, with a tensor in parts */
+    bool predicts; /* several tokens, in the last stage, which holds the embedding for that */
     bool gathered,
         unaligned; /* one flat tensor a buffer, without what pads buckets; gaps or none */
 };
@@ -99,13 +101,36 @@ static void add_mlp(struct model *model) {
                               true});
 }
 
+/* A part of a tensor, whose part before it follows in the list. */
+static bool joins(const struct param *param) {
+    const char *part = strstr(param->name, "in_proj.weight.");
+    return part != NULL && strcmp(part, "in_proj.weight.z") != 0;
+}
+
+static void add_mixer(struct model *model) {
+    static const char *const parts[] = {"decoder.layers.mixer.in_proj.weight.dt",
+                                        "decoder.layers.mixer.in_proj.weight.x",
+                                        "decoder.layers.mixer.in_proj.weight.z"};
+    add(model, (struct param){"decoder.layers.mixer.A_log", 1, {12, 0}, ROWS, true, false});
+    for (size_t i = 0; i < 3; i++) {
+        add(model, (struct param){parts[i], 2, {12 * (i + 1), HIDDEN}, ROWS, true, false});
+    }
+}
+
 static struct model make_model(const struct setup *setup) {
     struct model model = {.count = 0, .setup = setup};
     uint64_t h = HIDDEN;
     add(&model, (struct param){"embedding.word_embeddings.weight", 2, {24, h}, ROWS, false, false});
     add_attention(&model);
     add_mlp(&model);
+    if (setup->mixes) {
+        add_mixer(&model);
+    }
     add(&model, (struct param){"decoder.final_layernorm.weight", 1, {h, 0}, WHOLE, false, false});
+    if (setup->predicts) {
+        add(&model, (struct param){"mtp.layers.0.enorm.weight", 1, {h, 0}, WHOLE, false, false});
+        add(&model, (struct param){"mtp.layers.0.eh_proj.weight", 2, {36, h}, ROWS, false, false});
+    }
     if (!setup->tied) {
         add(&model, (struct param){"output_layer.weight", 2, {24, h}, ROWS, false, false});
     }
@@ -280,8 +305,11 @@ static void append(const struct writer *writer, struct which which, uint64_t cop
     const struct param *p = &writer->model->params[which.param];
     struct buffer *buffer = writer->buffer;
     uint64_t ranks = p->is_expert ? setup->etp : setup->tp;
-    pad(setup, buffer);
-    add_edge(buffer);
+    bool goes_on = which.param > 0 && joins(p - 1);
+    if (!joins(p)) {
+        pad(setup, buffer);
+        add_edge(buffer);
+    }
     bool is_apart = setup->gathered && setup->tied && setup->pp > 1 && which.param == 0;
     buffer->base = is_apart ? buffer->length : buffer->base;
     for (uint64_t part = 0; part < (p->split == GATED_ROWS ? 2 : 1); part++) {
@@ -294,7 +322,8 @@ static void append(const struct writer *writer, struct which which, uint64_t cop
                 value_of(which.param, which.layer, which.expert, elem, copy);
         }
     }
-    bool closes = setup->bucket_elems != 0 && buffer->length - buffer->base >= setup->bucket_elems;
+    bool closes = !goes_on && setup->bucket_elems != 0 &&
+                  buffer->length - buffer->base >= setup->bucket_elems;
     if (setup->gathered) {
         bool may_close = writer->rank.stage == 0 && writer->rank.chunk == 0;
         buffer->base = is_apart || (closes && may_close) ? buffer->length : buffer->base;
@@ -382,6 +411,9 @@ static void write_buffer(const struct writer *writer, unsigned kinds, const char
     }
     if (place == 0 && (kinds & DENSE) != 0) {
         append_ends(writer, true);
+    } else if (place + 1 == stages && setup->predicts && (kinds & DENSE) != 0) {
+        append(writer, (struct which){0, 0, 0},
+               copy_of(&writer->model->params[0], writer->rank, setup->tied ? 2 : 1));
     }
     close_bucket(writer->hand, setup, writer->buffer);
 }
