@@ -13,6 +13,7 @@
 #include "base/catalogue.h"
 #include "base/dtype.h"
 #include "base/model_names.h"
+#include "base/twins.h"
 #include "formats/megatron_legacy_rank.h"
 #include "formats/optimizer_ids.h"
 
@@ -73,7 +74,8 @@ static bool holds_experts(const struct states *states) {
     return false;
 }
 
-/* The weights that this optimizer may be about: of chained ones, one is of the experts. */
+/* The weights that this optimizer may be about, each once: of chained ones, one is of the experts.
+ */
 static enum gradcmp_status collect_weights(struct states *states, struct gradcmp_error *error) {
     const struct gcmp_legacy_rank *rank = states->rank;
     size_t room = rank->end_weight - rank->first_weight + 1;
@@ -83,17 +85,21 @@ static enum gradcmp_status collect_weights(struct states *states, struct gradcmp
         GCMP_FAIL_MEMORY(error);
     }
     bool of_experts = holds_experts(states);
+    struct gcmp_twin *twins;
+    GCMP_TRY(gcmp_twins_find(rank->catalogue, rank->first_weight, rank->end_weight, &twins, error));
     for (size_t i = rank->first_weight; i < rank->end_weight; i++) {
-        const struct gradcmp_stored *stored = &rank->catalogue->stored[i];
+        struct gcmp_twin twin = twins[i - rank->first_weight];
+        const struct gradcmp_stored *stored = &rank->catalogue->stored[twin.name];
         bool is_expert = strstr(stored->name, ".experts.") != NULL;
-        if (stored->state == NULL || gcmp_name_is_buffer(stored->name) ||
+        if (stored->state == NULL || gcmp_name_is_buffer(stored->name) || twin.first != i ||
             (states->is_chained && is_expert != of_experts)) {
             continue;
         }
-        states->stored_of[states->weight_count] = i;
+        states->stored_of[states->weight_count] = twin.name;
         states->weights[states->weight_count++] =
             (struct gcmp_ids_weight){stored->name, stored->shape, stored->ndim, 0};
     }
+    free(twins);
     return GRADCMP_OK;
 }
 

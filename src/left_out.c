@@ -11,6 +11,7 @@
 #include "base/dtype.h"
 #include "base/map.h"
 #include "base/model_names.h"
+#include "base/twins.h"
 #include "stand_ins.h"
 #include "unshard/local.h"
 #include "unshard/names.h"
@@ -55,7 +56,7 @@ struct stateless {
     struct gcmp_map names;   /* of the state, and of what was counted */
     struct gcmp_map told;    /* stored names of other states, of which the catalogue has a note */
     struct gcmp_map
-        places; /* struct place of one side's weights that have the state, or were counted */
+        places; /* struct gcmp_place of one side's weights that have the state, or were counted */
     const char *first;
     size_t count;
     uint64_t elems;
@@ -80,30 +81,9 @@ static enum gradcmp_status collect(const struct gradcmp_catalogue *catalogue,
     return status;
 }
 
-/* Where a weight lies in a file: two names of one place are one weight, tied. */
-struct place {
-    uint64_t file, first_byte, elems;
-};
-
-/* False where it lies in several places, or is decoded first. */
-static bool find_place(const struct gradcmp_catalogue *catalogue,
-                       const struct gradcmp_stored *stored, struct place *place) {
-    if (stored->piece_count != 1) {
-        return false;
-    }
-    const struct gradcmp_piece *piece = &stored->pieces[0];
-    const struct gradcmp_source *source = &catalogue->sources[piece->source];
-    uint64_t offset = piece->stride == NULL ? 0 : (uint64_t)piece->offset_elems;
-    place->file = source->file;
-    return source->kind == GRADCMP_SOURCE_RANGE &&
-           gcmp_mul_u64(offset, gcmp_dtype_bytes((enum gradcmp_dtype)stored->dtype), &offset) &&
-           gcmp_add_u64(source->offset_bytes, offset, &place->first_byte) &&
-           gcmp_product(stored->shape, stored->ndim, &place->elems);
-}
-
-static enum gradcmp_status add_place(struct stateless *stateless, const struct place *place,
+static enum gradcmp_status add_place(struct stateless *stateless, const struct gcmp_place *place,
                                      struct gradcmp_error *error) {
-    struct place *own = gcmp_arena_alloc(&stateless->arena, 1, sizeof *own);
+    struct gcmp_place *own = gcmp_arena_alloc(&stateless->arena, 1, sizeof *own);
     if (own == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
@@ -119,11 +99,18 @@ static enum gradcmp_status keep_place(const struct gradcmp_catalogue *catalogue,
                                       const struct gradcmp_stored *stored, const char *name,
                                       struct stateless *stateless, struct gradcmp_error *error) {
     size_t ignored;
-    struct place place;
+    struct gcmp_place place;
     return gcmp_map_find(&stateless->names, name, strlen(name), &ignored) &&
-                   find_place(catalogue, stored, &place)
+                   gcmp_stored_place(catalogue, stored, &place)
                ? add_place(stateless, &place, error)
                : GRADCMP_OK;
+}
+
+/* True for a second name of a weight that has the state under the model's own. */
+static bool has_own_name(const struct stateless *stateless, const char *name) {
+    const char *own = gcmp_name_of_own(name);
+    size_t ignored;
+    return own != NULL && gcmp_map_find(&stateless->names, own, strlen(own), &ignored);
 }
 
 static enum gradcmp_status count_weight(const struct gradcmp_catalogue *catalogue,
@@ -132,12 +119,12 @@ static enum gradcmp_status count_weight(const struct gradcmp_catalogue *catalogu
     unsigned ndim;
     const uint64_t *shape = gcmp_stored_shape(stored, &ndim);
     uint64_t elems;
-    struct place place;
-    bool is_new, has_place = find_place(catalogue, stored, &place);
+    struct gcmp_place place;
+    bool is_new, has_place = gcmp_stored_place(catalogue, stored, &place);
     size_t ignored;
     if (stored->layout != GRADCMP_LAYOUT_MODEL ||
         (has_place && gcmp_map_find(&stateless->places, &place, sizeof place, &ignored)) ||
-        gcmp_name_is_norm_buffer(stored->name) ||
+        gcmp_name_is_norm_buffer(stored->name) || has_own_name(stateless, name) ||
         gcmp_map_find(&stateless->told, stored->name, strlen(stored->name), &ignored) ||
         !gcmp_name_filter_takes(stateless->filter, name)) {
         return GRADCMP_OK;

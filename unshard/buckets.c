@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/grow.h"
 #include "base/model_names.h"
 #include "unshard/bucket_layouts.h"
@@ -189,18 +190,43 @@ static enum gradcmp_status make_parameters(struct work *work, struct gradcmp_mod
     return GRADCMP_OK;
 }
 
+/* True for a parameter that the model has under a name of its own as well, in one shape. */
+static bool is_named_twice(const struct gradcmp_model *model,
+                           const struct gradcmp_parameter *parameter) {
+    const char *own = gcmp_name_of_own(parameter->name);
+    const struct gradcmp_parameter *other = own == NULL ? NULL : gcmp_model_find(model, own);
+    return other != NULL &&
+           gcmp_dims_equal(parameter->ndim, parameter->shape, other->ndim, other->shape);
+}
+
+/* Leave of the model what buckets can hold, each parameter once. */
+static enum gradcmp_status keep_parameters(struct gradcmp_model *model,
+                                           struct gradcmp_error *error) {
+    bool *is_left = calloc(model->count + 1, sizeof *is_left);
+    size_t kept = 0;
+    if (is_left == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < model->count; i++) {
+        is_left[i] = !gcmp_name_is_buffer(model->parameters[i].name) &&
+                     !is_named_twice(model, &model->parameters[i]);
+    }
+    for (size_t i = 0; i < model->count; i++) {
+        if (is_left[i]) {
+            model->parameters[kept++] = model->parameters[i];
+        }
+    }
+    model->count = kept;
+    free(is_left);
+    return GRADCMP_OK;
+}
+
 /* Read the buckets of a state, and leave of the model what they can hold: nothing without buckets.
  */
 static enum gradcmp_status start(struct work *work, const struct gradcmp_catalogue *catalogue,
                                  const char *state, struct gradcmp_model *model,
                                  struct gradcmp_error *error) {
-    size_t kept = 0;
-    for (size_t i = 0; i < model->count; i++) {
-        if (!gcmp_name_is_buffer(model->parameters[i].name)) {
-            model->parameters[kept++] = model->parameters[i];
-        }
-    }
-    model->count = kept;
+    GCMP_TRY(keep_parameters(model, error));
     GCMP_TRY(gcmp_bucket_set_read(catalogue, state, &work->set, error));
     if (work->set.bucket_count == 0) {
         model->count = 0;

@@ -9,6 +9,7 @@
 #include "base/grow.h"
 #include "base/map.h"
 #include "base/model_names.h"
+#include "base/twins.h"
 #include "unshard/dims.h"
 #include "unshard/fragments.h"
 #include "unshard/local_shards.h"
@@ -315,18 +316,26 @@ static enum gradcmp_status check_all_weights(const struct merge *merge,
     return GRADCMP_OK;
 }
 
-/* Where another state than that of the weights is merged, add their shards: a state need not be
- * there of all parameters, and how many layers a rank has, and what a name means, is seen in all.
- */
+/* Where another state than that of the weights is merged, add their shards, those of two names
+ * once: a state need not be there of all parameters, and how many layers a rank has, and what a
+ * name means, is seen in all. */
 static enum gradcmp_status collect_weights(struct merge *merge, struct gradcmp_error *error) {
     const struct gradcmp_catalogue *catalogue = merge->catalogue;
+    struct gcmp_twin *twins;
+    enum gradcmp_status status = GRADCMP_OK;
     merge->shard_count = merge->shards.count;
-    for (size_t i = 0; i < catalogue->stored_count && strcmp(merge->state, "param") != 0; i++) {
-        if (is_of_state(&catalogue->stored[i], "param", GRADCMP_LAYOUT_LOCAL)) {
-            GCMP_TRY(gcmp_shards_add_stored(&merge->shards, &catalogue->stored[i], error));
+    if (strcmp(merge->state, "param") == 0) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(gcmp_twins_find(catalogue, 0, catalogue->stored_count, &twins, error));
+    for (size_t i = 0; i < catalogue->stored_count && status == GRADCMP_OK; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        if (is_of_state(stored, "param", GRADCMP_LAYOUT_LOCAL) && twins[i].name == i) {
+            status = gcmp_shards_add_stored(&merge->shards, stored, error);
         }
     }
-    return GRADCMP_OK;
+    free(twins);
+    return status;
 }
 
 /* Join the parameters; behind them the weights stand by name. */

@@ -12,6 +12,7 @@
 #include "base/catalogue.h"
 #include "base/checked.h"
 #include "base/model_names.h"
+#include "base/twins.h"
 #include "unshard/bucket_size.h"
 #include "unshard/fragments.h"
 #include "unshard/name_parse.h"
@@ -113,28 +114,41 @@ static bool shares_embedding(const struct gradcmp_catalogue *catalogue) {
            untie->integer == 0;
 }
 
-static enum gradcmp_status collect_weights(struct cut *cut, struct gradcmp_error *error) {
-    bool shares = shares_embedding(cut->catalogue);
-    for (size_t i = 0; i < cut->catalogue->stored_count; i++) {
-        const struct gradcmp_stored *stored = &cut->catalogue->stored[i];
-        if (stored->layout != GRADCMP_LAYOUT_LOCAL || stored->state == NULL ||
-            strcmp(stored->state, "param") != 0 || gcmp_name_is_buffer(stored->name)) {
-            continue;
-        }
-        struct gcmp_flat_weight *weight = &cut->weights[cut->weight_count++];
-        struct gcmp_name name;
-        GCMP_TRY(gcmp_name_parse(stored->name, true, cut->arena, &name, error));
-        *weight = (struct gcmp_flat_weight){.stored = stored, .order = i};
-        weight->is_expert = name.is_expert;
-        weight->is_shared = shares && name.has_vocab_rows && stored->ndim == 2;
-        if (!is_usable(stored) || !gcmp_product(stored->shape, stored->ndim, &weight->elems)) {
-            GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT, "%s: no whole tensor of one rank", stored->key);
-        }
-        bool is_apart = name.is_expert && stored->pieces[0].coords->ep > 0;
-        cut->experts_apart = cut->experts_apart || is_apart;
+/* Take one weight, which stands `order`-th in its rank's state dict. */
+static enum gradcmp_status add_weight(struct cut *cut, const struct gradcmp_stored *stored,
+                                      size_t order, struct gradcmp_error *error) {
+    struct gcmp_flat_weight *weight = &cut->weights[cut->weight_count++];
+    struct gcmp_name name;
+    GCMP_TRY(gcmp_name_parse(stored->name, true, cut->arena, &name, error));
+    *weight = (struct gcmp_flat_weight){.stored = stored, .order = order};
+    weight->is_expert = name.is_expert;
+    weight->is_shared =
+        shares_embedding(cut->catalogue) && name.has_vocab_rows && stored->ndim == 2;
+    if (!is_usable(stored) || !gcmp_product(stored->shape, stored->ndim, &weight->elems)) {
+        GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT, "%s: no whole tensor of one rank", stored->key);
     }
-    qsort(cut->weights, cut->weight_count, sizeof *cut->weights, compare_weights);
+    bool is_apart = name.is_expert && stored->pieces[0].coords->ep > 0;
+    cut->experts_apart = cut->experts_apart || is_apart;
     return GRADCMP_OK;
+}
+
+/* Take the weights, each once. */
+static enum gradcmp_status collect_weights(struct cut *cut, struct gradcmp_error *error) {
+    const struct gradcmp_catalogue *catalogue = cut->catalogue;
+    struct gcmp_twin *twins;
+    enum gradcmp_status status = GRADCMP_OK;
+    GCMP_TRY(gcmp_twins_find(catalogue, 0, catalogue->stored_count, &twins, error));
+    for (size_t i = 0; i < catalogue->stored_count && status == GRADCMP_OK; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        if (stored->layout == GRADCMP_LAYOUT_LOCAL && stored->state != NULL &&
+            strcmp(stored->state, "param") == 0 && !gcmp_name_is_buffer(stored->name) &&
+            twins[i].first == i) {
+            status = add_weight(cut, &catalogue->stored[twins[i].name], i, error);
+        }
+    }
+    free(twins);
+    qsort(cut->weights, cut->weight_count, sizeof *cut->weights, compare_weights);
+    return status;
 }
 
 /* Which optimizer of the chain a weight belongs to. Where the first chunk has one of its own (so

@@ -33,6 +33,22 @@ static inline bool gcmp_name_is_norm_buffer(const char *name) {
     return false;
 }
 
+/* Megatron's T5 keeps modules of its modules under names of its own as well (models/T5/t5_model.py:
+ * position_embeddings, output_layer). Its state dict has both names of a parameter, its optimizer
+ * the model's own. Returns that one; NULL for other names. */
+static inline const char *gcmp_name_of_own(const char *name) {
+    static const char *const names[][2] = {{"embedding.", "position_embeddings.weight"},
+                                           {"lm_head.", "output_layer.bias"},
+                                           {"lm_head.", "output_layer.weight"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        size_t bytes = strlen(names[i][0]);
+        if (strncmp(name, names[i][0], bytes) == 0 && strcmp(name + bytes, names[i][1]) == 0) {
+            return names[i][1];
+        }
+    }
+    return NULL;
+}
+
 /* Names of the parameters of DeepSpeed's PipelineModule (runtime/pipe/module.py): "N.rest" of
  * module N, and "tied_modules.KEY.rest" of one that stands in several places. */
 enum { GCMP_MODULE_DIGITS = 7 };

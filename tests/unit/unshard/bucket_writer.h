@@ -25,8 +25,9 @@ struct param {
 struct setup {
     uint64_t layers, experts, tp, pp, chunks, ep, etp, dp, bucket_elems;
     bool fused_norms, grouped, tied, ungated, own_router_type;
-    bool mixes;    /* layers have a mixer too, with a tensor in parts */
-    bool predicts; /* several tokens, in the last stage, which holds the embedding for that */
+    bool mixes;          /* layers have a mixer too, with a tensor in parts */
+    bool is_named_twice; /* the table of positions, as T5's */
+    bool predicts;       /* several tokens, in the last stage, which holds the embedding for that */
     bool gathered,
         unaligned; /* one flat tensor a buffer, without what pads buckets; gaps or none */
 };
@@ -121,6 +122,9 @@ static struct model make_model(const struct setup *setup) {
     struct model model = {.count = 0, .setup = setup};
     uint64_t h = HIDDEN;
     add(&model, (struct param){"embedding.word_embeddings.weight", 2, {24, h}, ROWS, false, false});
+    if (setup->is_named_twice) {
+        add(&model, (struct param){"position_embeddings.weight", 2, {16, h}, WHOLE, false, false});
+    }
     add_attention(&model);
     add_mlp(&model);
     if (setup->mixes) {
@@ -370,7 +374,7 @@ static void append_layer(const struct writer *writer, uint64_t layer, unsigned k
 static void append_ends(const struct writer *writer, bool before) {
     for (size_t i = writer->model->count; i-- > 0;) {
         const struct param *param = &writer->model->params[i];
-        if (!param->in_layer && (strncmp(param->name, "embedding", 9) == 0) == before) {
+        if (!param->in_layer && (strstr(param->name, "embeddings.") != NULL) == before) {
             append(writer, (struct which){i, 0, 0}, copy_of(param, writer->rank, 0));
         }
     }
@@ -423,6 +427,11 @@ static void write_all(struct hand *hand, const struct model *model) {
     bool two = setup->ep > 1;
     for (size_t i = 0; i < model->count; i++) {
         write_weight(hand, model, &model->params[i]);
+    }
+    if (setup->is_named_twice) {
+        struct param second = model->params[1];
+        second.name = "embedding.position_embeddings.weight";
+        write_weight(hand, model, &second);
     }
     hand->catalogue.parallel = (struct gradcmp_parallel){.tp = (uint32_t)setup->tp,
                                                          .pp = (uint32_t)setup->pp,

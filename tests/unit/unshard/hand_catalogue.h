@@ -68,7 +68,8 @@ static inline struct gradcmp_stored *hand_stored(struct hand *hand, size_t index
 
 /* Append a source; takes `values` (malloced, or NULL). */
 static inline uint32_t hand_source(struct hand *hand, double *values, size_t count) {
-    struct gradcmp_source source = {.length_bytes = count * 4};
+    uint64_t place = (uint64_t)hand->catalogue.source_count << 20; /* each is another one */
+    struct gradcmp_source source = {.offset_bytes = place, .length_bytes = count * 4};
     uint32_t index;
     assert_int_equal(gcmp_catalogue_add_source(&hand->catalogue, &source, &index, NULL),
                      GRADCMP_OK);

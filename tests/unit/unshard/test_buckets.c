@@ -159,6 +159,13 @@ static void test_buckets__tensor_that_is_stored_in_parts(void **state) {
     }
 }
 
+/* A model's second name of a parameter is no parameter. */
+static void test_buckets__weight_of_two_names(void **state) {
+    (void)state;
+    CHECK(.is_named_twice = true);
+    CHECK(.is_named_twice = true, .tp = 2, .pp = 2, .gathered = true);
+}
+
 static void test_buckets__norms_fused_into_the_matrix_behind_them(void **state) {
     (void)state;
     CHECK(.fused_norms = true, .tp = 2);
@@ -568,6 +575,7 @@ int main(void) {
         cmocka_unit_test(test_buckets__tied_embedding_of_the_last_stage_is_a_copy),
         cmocka_unit_test(test_buckets__embedding_of_several_tokens_is_a_copy),
         cmocka_unit_test(test_buckets__tensor_that_is_stored_in_parts),
+        cmocka_unit_test(test_buckets__weight_of_two_names),
         cmocka_unit_test(test_buckets__norms_fused_into_the_matrix_behind_them),
         cmocka_unit_test(test_buckets__experts_beside_dense_weights),
         cmocka_unit_test(test_buckets__experts_of_their_own_optimizer),
