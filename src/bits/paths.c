@@ -198,8 +198,12 @@ bool gcmp_bits_is_layout_size(const char *path) {
 
 bool gcmp_bits_is_layout_setting(const char *path) {
     static const char *const exact[] = {
-        "rank",           "local_rank", "num_micro_batches", "use_distributed_optimizer",
-        "numel_unpadded", "zero_stage"};
+        "rank", "local_rank", "num_micro_batches", "use_distributed_optimizer", "numel_unpadded",
+        "zero_stage",
+        /* how Megatron laid the state out in the files, and the flags for that */
+        "distrib_optim_sharding_type", "param_state_sharding_type",
+        "distrib_optim_fully_reshardable_mem_efficient", "dist_ckpt_optim_fully_reshardable",
+        "singleton_local_shards", "chained_optim_avoid_prefix"};
     const char *word = last_word(path);
     for (size_t i = 0; i < COUNT_OF(exact); i++) {
         if (strcmp(word, exact[i]) == 0) {

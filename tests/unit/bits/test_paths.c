@@ -74,6 +74,9 @@ static void test_layout_settings__sizes_tell_another_layout(void **state) {
     assert_false(gcmp_bits_is_layout_size("args/sequence_parallel"));
     assert_true(gcmp_bits_is_layout_setting("args/sequence_parallel"));
     assert_false(gcmp_bits_is_layout_setting("args/lr"));
+    assert_true(gcmp_bits_is_layout_setting("common/content_metadata/distrib_optim_sharding_type"));
+    assert_true(gcmp_bits_is_layout_setting("common/optimizer/param_state_sharding_type"));
+    assert_true(gcmp_bits_is_layout_setting("common/args/dist_ckpt_optim_fully_reshardable"));
 }
 
 int main(void) {
