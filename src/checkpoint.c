@@ -237,6 +237,22 @@ static enum gradcmp_status refuse_state(const struct gradcmp_checkpoint *checkpo
     return status;
 }
 
+/* Say which weights flat buffers have no state of; that of the next state would say the same. */
+static enum gradcmp_status note_frozen(struct gradcmp_checkpoint *checkpoint,
+                                       const struct gradcmp_model *model,
+                                       struct gradcmp_error *error) {
+    if (model->frozen == 0 || checkpoint->frozen_told) {
+        return GRADCMP_OK;
+    }
+    checkpoint->frozen_told = true;
+    return gcmp_catalogue_note(&checkpoint->catalogue, error,
+                               "%zu weight%s, such as %.160s: the sizes of the flat buffers show "
+                               "that these hold no state of %s: frozen",
+                               model->frozen, model->frozen == 1 ? "" : "s",
+                               model->parameters[model->count].name,
+                               model->frozen == 1 ? "it" : "them");
+}
+
 /* Make the parameters of a state, and put them through the rules; before the first ones in flat
  * buffers, prove how these are laid out. */
 static enum gradcmp_status make_model(struct gradcmp_checkpoint *checkpoint, const char *state,
@@ -252,11 +268,10 @@ static enum gradcmp_status make_model(struct gradcmp_checkpoint *checkpoint, con
                                            .bucket_layout = checkpoint->bucket_layout};
     GCMP_TRY(in_buckets ? gcmp_unshard_buckets(catalogue, state, &options, model, error)
                         : gcmp_unshard(catalogue, state, &options, model, error));
-    if (checkpoint->mapping == NULL) {
-        return GRADCMP_OK;
+    enum gradcmp_status status = note_frozen(checkpoint, model, error);
+    if (status == GRADCMP_OK && checkpoint->mapping != NULL) {
+        status = gcmp_mapping_apply(checkpoint->mapping, catalogue, checkpoint->side, model, error);
     }
-    enum gradcmp_status status =
-        gcmp_mapping_apply(checkpoint->mapping, catalogue, checkpoint->side, model, error);
     if (status != GRADCMP_OK) {
         gcmp_model_free(model);
     }

@@ -26,6 +26,7 @@ struct gradcmp_checkpoint {
     struct gcmp_state_model *models; /* one a state */
     uint64_t layers_option;          /* L as the caller gave it; 0: from the checkpoint */
     uint32_t bucket_layout;          /* for struct gcmp_unshard_options */
+    bool frozen_told;                /* that flat buffers hold no state of some weights */
     bool buckets_proved;             /* bucket_layout was decided (bucket_proof.h) */
 
     struct gcmp_mapping *mapping; /* rules that every model is put through; NULL: none */

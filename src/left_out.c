@@ -208,8 +208,10 @@ static enum gradcmp_status count_stateless(const struct gradcmp_catalogue *const
     return GRADCMP_OK;
 }
 
-static bool holds_shards(const struct gcmp_participant *side) {
-    return gcmp_local_has(&side->checkpoint->catalogue, "param");
+/* True where names in the files do not tell which weights have the state: ranks keep their own
+ * shards, or flat buffers leave some out. */
+static bool needs_models(const struct gcmp_participant *side) {
+    return gcmp_local_has(&side->checkpoint->catalogue, "param") || side->model->frozen > 0;
 }
 
 /* Count the weights of one side's model. One that cannot be put together is not counted. */
@@ -226,7 +228,7 @@ static enum gradcmp_status count_of_model(const struct gcmp_participant *side,
     for (size_t i = 0; status == GRADCMP_OK && i < weights->count; i++) {
         const struct gradcmp_parameter *weight = &weights->parameters[i];
         bool is_new;
-        if (!gcmp_name_is_norm_buffer(weight->name) &&
+        if (!gcmp_name_is_norm_buffer(weight->name) && !has_own_name(stateless, weight->name) &&
             gcmp_name_filter_takes(stateless->filter, weight->name)) {
             GCMP_TRY(gcmp_add_name(&stateless->names, weight->name, &is_new, error));
             stateless->first = is_new && stateless->count == 0 ? weight->name : stateless->first;
@@ -238,7 +240,7 @@ static enum gradcmp_status count_of_model(const struct gcmp_participant *side,
     return GRADCMP_OK;
 }
 
-/* The same where ranks keep their own shards: by the models that these make. */
+/* The same by the models that the sides make. */
 static enum gradcmp_status count_in_models(const struct gcmp_participant *const sides[2],
                                            struct stateless *stateless,
                                            struct gradcmp_error *error) {
@@ -268,7 +270,7 @@ static enum gradcmp_status note_stateless(struct gcmp_comparison *comparison,
                               .names = GCMP_MAP_INIT,
                               .told = GCMP_MAP_INIT,
                               .places = GCMP_MAP_INIT};
-    enum gradcmp_status status = holds_shards(sides[0]) || holds_shards(sides[1])
+    enum gradcmp_status status = needs_models(sides[0]) || needs_models(sides[1])
                                      ? count_in_models(sides, &found, error)
                                      : count_stateless(catalogues, &found, error);
     pair->stateless = found.count;

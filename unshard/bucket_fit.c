@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "unshard/bucket_frozen.h"
 #include "unshard/bucket_size.h"
 
 /* Buffers that hold the same parameters: of one optimizer and type of weights. They are sorted by
@@ -227,15 +228,66 @@ static bool place(struct laying *laying, const struct gcmp_registered *entry, ui
     return fits && (!laying->keep || record(fit, share, placed));
 }
 
+static bool is_here(const struct share *share, const struct gcmp_registered *entry) {
+    return entry->is_output ? share->has_output : belongs(share, entry);
+}
+
+/* Put what a buffer may hold into items, the parts of a tensor into one; item_of[i] is that of
+ * entry i, SIZE_MAX for what is not in it. Returns how many there are. */
+static size_t list_items(const struct gcmp_fit *fit, const struct share *share,
+                         struct gcmp_frozen_item *items, size_t *item_of) {
+    size_t count = 0;
+    const struct gcmp_registered *before = NULL;
+    for (size_t i = share->to; i-- > share->from;) {
+        const struct gcmp_registered *entry = &fit->order[i];
+        uint64_t elems = is_here(share, entry) ? local_elems(fit, entry, share->rank) : 0;
+        item_of[i] = SIZE_MAX;
+        if (elems == 0) {
+            continue;
+        }
+        if (before == NULL || !gcmp_registered_together(before, entry)) {
+            items[count++].elems = 0;
+        }
+        items[count - 1].elems += elems;
+        item_of[i] = count - 1;
+        before = entry;
+    }
+    return count;
+}
+
+/* Find which entries a buffer leaves out, where it cannot hold all; false where sizes do not tell.
+ */
+static bool find_frozen(struct gcmp_fit *fit, const struct gcmp_buffer *buffer,
+                        const struct share *share) {
+    struct gcmp_frozen_item *items = calloc(fit->order_count + 1, sizeof *items);
+    size_t *item_of = calloc(fit->order_count + 1, sizeof *item_of);
+    enum gcmp_frozen found = GCMP_FROZEN_NO_MEMORY;
+    if (items != NULL && item_of != NULL) {
+        size_t count = list_items(fit, share, items, item_of);
+        found = gcmp_frozen_choose(buffer, fit->layout.align, items, count);
+    }
+    for (size_t i = share->from; i < share->to && found == GCMP_FROZEN_ONE; i++) {
+        fit->skips[i] = item_of[i] != SIZE_MAX && !items[item_of[i]].is_held;
+        fit->left_out[fit->order[i].index] = fit->left_out[fit->order[i].index] || fit->skips[i];
+    }
+    fit->lacks_memory = fit->lacks_memory || found == GCMP_FROZEN_NO_MEMORY;
+    fit->is_open = fit->is_open || found == GCMP_FROZEN_SEVERAL;
+    free(items);
+    free(item_of);
+    return found == GCMP_FROZEN_ONE;
+}
+
 /* Lay a share out in a buffer, last entry first; with `keep`, record where each is. */
 static bool lay_out(struct gcmp_fit *fit, const struct gcmp_buffer *buffer,
                     const struct share *share, bool keep) {
     struct laying laying = {.fit = fit, .buffer = buffer, .share = share, .keep = keep};
     laying.cursor = start_cursor(fit, buffer, share);
+    if (fit->layout.leaves_out && !find_frozen(fit, buffer, share)) {
+        return false;
+    }
     for (size_t i = share->to; i-- > share->from;) {
         const struct gcmp_registered *entry = &fit->order[i];
-        bool is_here = entry->is_output ? share->has_output : belongs(share, entry);
-        if (is_here && !place(&laying, entry, entry->is_output)) {
+        if (is_here(share, entry) && !fit->skips[i] && !place(&laying, entry, entry->is_output)) {
             return false;
         }
     }
@@ -421,8 +473,11 @@ static bool read_cuts(struct gcmp_fit *fit, struct gradcmp_error *error) {
 static enum gradcmp_status make_room(struct gcmp_fit *fit, struct gradcmp_error *error) {
     fit->cuts = calloc(fit->weights->count + 1, sizeof *fit->cuts);
     fit->order = calloc(fit->weights->count + 2, sizeof *fit->order);
+    fit->skips = calloc(fit->weights->count + 2, sizeof *fit->skips);
+    fit->left_out = calloc(fit->weights->count + 1, sizeof *fit->left_out);
     fit->streams = calloc(1, sizeof *fit->streams);
-    if (fit->cuts == NULL || fit->order == NULL || fit->streams == NULL) {
+    if (fit->cuts == NULL || fit->order == NULL || fit->skips == NULL || fit->left_out == NULL ||
+        fit->streams == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
     return GRADCMP_OK;
@@ -460,10 +515,24 @@ static size_t find_tied(const struct gcmp_fit *fit) {
     return i == fit->order_count ? SIZE_MAX : fit->order[i].index;
 }
 
+bool gcmp_fit_may_leave_out(const struct gcmp_fit *fit) {
+    bool may = true;
+    for (size_t i = 0; i < fit->streams->count; i++) {
+        may = may && stage_count(&fit->streams->list[i]) == 1;
+    }
+    for (size_t i = 0; i < fit->set->bucket_count; i++) {
+        may = may && !fit->set->buckets[i].is_gathered;
+    }
+    return may;
+}
+
 bool gcmp_fit_lay_out(struct gcmp_fit *fit, struct gcmp_bucket_layout layout) {
     bool fits = true;
     fit->layout = layout;
     fit->placed_count = 0;
+    fit->is_open = false;
+    memset(fit->skips, 0, (fit->weights->count + 2) * sizeof *fit->skips);
+    memset(fit->left_out, 0, (fit->weights->count + 1) * sizeof *fit->left_out);
     fit->order_count =
         gcmp_registration_order(fit->weights, layout.modules, fit->order, &fit->unknown);
     fit->tied = find_tied(fit);
@@ -476,6 +545,8 @@ bool gcmp_fit_lay_out(struct gcmp_fit *fit, struct gcmp_bucket_layout layout) {
 void gcmp_fit_free(struct gcmp_fit *fit) {
     free(fit->cuts);
     free(fit->order);
+    free(fit->skips);
+    free(fit->left_out);
     free(fit->placed);
     free(fit->streams);
     *fit = (struct gcmp_fit){.catalogue = NULL};

@@ -31,6 +31,8 @@ struct gcmp_bucket_layout {
     /* Of gathered buffers, whose buckets are not told apart: */
     bool cuts_buckets;  /* at the size that the arguments state; else there is one bucket */
     bool splits_shared; /* a shared embedding has a bucket of its own */
+    /* Of others: */
+    bool leaves_out; /* weights that are frozen */
 };
 
 struct gcmp_streams;
@@ -44,8 +46,11 @@ struct gcmp_fit {
     struct gcmp_bucket_layout layout; /* under way */
     struct gcmp_registered *order;    /* room for all parameters and a tied output layer */
     size_t order_count;
-    size_t tied;         /* index in the model of an embedding that is tied to an output layer */
-    const char *unknown; /* parameter whose place in the order is not known; NULL: none */
+    size_t tied;    /* index in the model of an embedding that is tied to an output layer */
+    bool *left_out; /* for each weight, with leaves_out: some buffer was found to leave it out */
+    bool *skips;    /* for each entry of `order`: the buffer under way does */
+    bool is_open;   /* several choices of weights fill a buffer, which then did not fit */
+    const char *unknown;        /* parameter whose place in the order is not known; NULL: none */
     struct gcmp_placed *placed; /* as they were laid out */
     size_t placed_count, placed_capacity;
     bool lacks_memory; /* for more of them: then a layout that did not fit tells nothing */
@@ -59,6 +64,10 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_fit_start(const struct gradcmp_catalog
                                                     const struct gcmp_bucket_set *set,
                                                     struct gcmp_fit *fit,
                                                     struct gradcmp_error *error);
+
+/* True where layouts that leave weights out can be tried: of several stages of a pipeline it would
+ * not be known which holds what. */
+bool gcmp_fit_may_leave_out(const struct gcmp_fit *fit);
 
 /* Place all parameters in one way; false where that does not fill all buckets. */
 bool gcmp_fit_lay_out(struct gcmp_fit *fit, struct gcmp_bucket_layout layout);

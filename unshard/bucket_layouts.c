@@ -12,7 +12,8 @@
 
 #include "base/catalogue.h"
 
-enum { ALIGN_ELEMS = 64, LAYOUTS_OF_BUCKETS = 4 };
+/* Layouts that leave weights out have numbers beyond those of the others. */
+enum { ALIGN_ELEMS = 64, LAYOUTS_OF_BUCKETS = 4, FIRST_LEFT_OUT = GCMP_BUCKET_LAYOUTS + 1 };
 
 static int compare_placed(const void *left, const void *right) {
     const struct gcmp_placed *a = left, *b = right;
@@ -33,7 +34,8 @@ static struct gcmp_bucket_layout layout_of(uint32_t number) {
     return (struct gcmp_bucket_layout){.modules = modules,
                                        .align = (bits & 4) != 0 ? 1 : ALIGN_ELEMS,
                                        .cuts_buckets = (bits & 8) != 0,
-                                       .splits_shared = (bits & 16) != 0};
+                                       .splits_shared = (bits & 16) != 0,
+                                       .leaves_out = number >= FIRST_LEFT_OUT};
 }
 
 /* How many layouts there are to try. */
@@ -108,18 +110,44 @@ static bool keep(const struct gcmp_fit *fit, uint32_t number, struct fittings *f
     return true;
 }
 
-/* Try the layout of one number, or all (0). On failure nothing is to be freed. */
-static enum gradcmp_status try_layouts(struct gcmp_fit *fit, uint32_t number,
-                                       struct fittings *fittings, struct gradcmp_error *error) {
-    uint32_t first = number == 0 ? 1 : number;
-    uint32_t last = number == 0 ? layout_count(fit->set) : number;
-    fittings->count = 0;
+/* Try the layouts of some numbers. *is_open: a layout that the arguments do not deny fits with
+ * several choices of frozen weights, and so is none of the fittings. */
+static enum gradcmp_status try_numbers(struct gcmp_fit *fit, uint32_t first, uint32_t last,
+                                       struct fittings *fittings, bool *is_open,
+                                       struct gradcmp_error *error) {
     for (uint32_t i = first; i <= last; i++) {
         bool fits = gcmp_fit_lay_out(fit, layout_of(i));
         if (fit->lacks_memory || (fits && !keep(fit, i, fittings))) {
             free_fittings(fittings);
             GCMP_FAIL_MEMORY(error);
         }
+        *is_open = *is_open || (fit->is_open && !is_denied(fit->catalogue, fit->layout.modules));
+    }
+    return GRADCMP_OK;
+}
+
+/* Try the layout of one number, or all (0): where none holds all weights, those that leave some
+ * out. On failure nothing is to be freed. */
+static enum gradcmp_status try_layouts(struct gcmp_fit *fit, uint32_t number,
+                                       struct fittings *fittings, struct gradcmp_error *error) {
+    uint32_t first = number == 0 ? 1 : number;
+    uint32_t last = number == 0 ? layout_count(fit->set) : number;
+    bool is_open = false;
+    fittings->count = 0;
+    GCMP_TRY(try_numbers(fit, first, last, fittings, &is_open, error));
+    if (fittings->count == 0 && number == 0 && gcmp_fit_may_leave_out(fit)) {
+        const char *where = fit->where;
+        GCMP_TRY(try_numbers(fit, FIRST_LEFT_OUT, FIRST_LEFT_OUT + LAYOUTS_OF_BUCKETS - 1, fittings,
+                             &is_open, error));
+        fit->where = where;
+    }
+    if (is_open) {
+        free_fittings(fittings);
+        return gcmp_fit_refuse(
+            fit,
+            "it does not hold all of the model's parameters, and several choices "
+            "of frozen ones would fill it",
+            error);
     }
     if (fittings->count == 0) {
         return gcmp_fit_refuse(fit, "no order of the model's parameters fills this buffer", error);
@@ -152,20 +180,29 @@ static enum gradcmp_status check_known(const struct gcmp_fit *fit, struct gradcm
     return gcmp_fit_refuse(fit, why, error);
 }
 
+/* Leave a layout's placements in the fit, and what it leaves out. */
+static enum gradcmp_status take(struct gcmp_fit *fit, const struct fitting *found,
+                                struct gradcmp_error *error) {
+    if (!gcmp_fit_lay_out(fit, layout_of(found->number))) { /* it did before */
+        GCMP_FAIL_MEMORY(error);
+    }
+    if (fit->placed_count > 0) {
+        qsort(fit->placed, fit->placed_count, sizeof *fit->placed, compare_placed);
+    }
+    return GRADCMP_OK;
+}
+
 enum gradcmp_status gcmp_layout_find(struct gcmp_fit *fit, uint32_t number,
                                      struct gradcmp_error *error) {
     struct fittings fittings;
     GCMP_TRY(try_layouts(fit, number, &fittings, error));
     struct fitting *found = choose(&fittings);
     enum gradcmp_status status = number == 0 ? check_known(fit, error) : GRADCMP_OK;
-    if (status == GRADCMP_OK && found == NULL) {
-        status = gcmp_fit_refuse(fit, "several orders of the model's parameters fill the buffers",
-                                 error);
-    } else if (status == GRADCMP_OK) {
-        free(fit->placed);
-        fit->placed = found->placed;
-        fit->placed_count = fit->placed_capacity = found->count;
-        found->placed = NULL;
+    if (status == GRADCMP_OK) {
+        status = found != NULL
+                     ? take(fit, found, error)
+                     : gcmp_fit_refuse(
+                           fit, "several orders of the model's parameters fill the buffers", error);
     }
     free_fittings(&fittings);
     return status;

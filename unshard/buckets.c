@@ -175,6 +175,29 @@ static enum gradcmp_status make_parameter(struct work *work, struct gradcmp_para
     return prove_copies(work, out, error);
 }
 
+/* Move what the buckets leave out behind what they hold. */
+static enum gradcmp_status set_apart(const struct work *work, struct gradcmp_model *model,
+                                     struct gradcmp_error *error) {
+    struct gradcmp_parameter *sorted = calloc(model->count + 1, sizeof *sorted);
+    size_t held = 0, count = model->count;
+    if (sorted == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (unsigned left_out = 0; left_out < 2; left_out++) {
+        for (size_t i = 0; i < count; i++) {
+            if (work->fit.left_out[i] == (left_out != 0)) {
+                sorted[held++] = model->parameters[i];
+            }
+        }
+        model->count = left_out == 0 ? held : model->count;
+    }
+    memcpy(model->parameters, sorted, count * sizeof *sorted);
+    model->frozen = count - model->count;
+    free(sorted);
+    return GRADCMP_OK;
+}
+
+/* Make all parameters that the buckets hold. */
 static enum gradcmp_status make_parameters(struct work *work, struct gradcmp_model *model,
                                            struct gradcmp_error *error) {
     size_t at = 0;
@@ -183,11 +206,15 @@ static enum gradcmp_status make_parameters(struct work *work, struct gradcmp_mod
         while (at < work->fit.placed_count && work->fit.placed[at].parameter == i) {
             at++;
         }
+        if (at == first && work->fit.left_out[i]) {
+            continue;
+        }
         model->parameters[i].state = model->state;
         GCMP_TRY(make_parameter(work, &model->parameters[i], &work->fit.placed[first], at - first,
                                 error));
+        work->fit.left_out[i] = false;
     }
-    return GRADCMP_OK;
+    return set_apart(work, model, error);
 }
 
 /* True for a parameter that the model has under a name of its own as well, in one shape. */

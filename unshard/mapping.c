@@ -433,6 +433,7 @@ static enum gradcmp_status finish(struct work *work) {
     }
     model->parameters = parameters;
     model->count = count;
+    model->frozen = 0; /* their names would not be mapped */
     return GRADCMP_OK;
 }
 

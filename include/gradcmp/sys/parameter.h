@@ -55,6 +55,8 @@ struct gradcmp_model {
     struct gcmp_arena *arena; /* owns everything below */
     struct gradcmp_parameter *parameters;
     size_t count;
+    size_t frozen; /* weights behind these, as they are: flat buffers were found to hold no such
+                      state of them */
     const char *state;
     uint64_t layers; /* L */
     uint64_t shown;  /* of these, the highest that tensors of the state or of the weights show: what

@@ -25,9 +25,10 @@ struct param {
 struct setup {
     uint64_t layers, experts, tp, pp, chunks, ep, etp, dp, bucket_elems;
     bool fused_norms, grouped, tied, ungated, own_router_type;
-    bool mixes;          /* layers have a mixer too, with a tensor in parts */
-    bool is_named_twice; /* the table of positions, as T5's */
-    bool predicts;       /* several tokens, in the last stage, which holds the embedding for that */
+    bool mixes;                    /* layers have a mixer too, with a tensor in parts */
+    uint64_t frozen, frozen_layer; /* 1 and more: a parameter or a layer that is in no buffer */
+    bool is_named_twice;           /* the table of positions, as T5's */
+    bool predicts; /* several tokens, in the last stage, which holds the embedding for that */
     bool gathered,
         unaligned; /* one flat tensor a buffer, without what pads buckets; gaps or none */
 };
@@ -308,6 +309,10 @@ static void append(const struct writer *writer, struct which which, uint64_t cop
     const struct setup *setup = writer->model->setup;
     const struct param *p = &writer->model->params[which.param];
     struct buffer *buffer = writer->buffer;
+    if (which.param + 1 == setup->frozen ||
+        (p->in_layer && which.layer + 1 == setup->frozen_layer)) {
+        return;
+    }
     uint64_t ranks = p->is_expert ? setup->etp : setup->tp;
     bool goes_on = which.param > 0 && joins(p - 1);
     if (!joins(p)) {

@@ -76,6 +76,12 @@ static void check_setup(struct setup setup) {
     }
     size_t count = 0;
     for (size_t i = 0; i < model.count; i++) {
+        if (i + 1 == setup.frozen) {
+            assert_int_equal(read.frozen, model.params[i].in_layer ? setup.layers : 1);
+            assert_string_equal(read.parameters[read.count].name,
+                                final_name(&hand, &model.params[i], 0, 0));
+            continue;
+        }
         uint64_t layers = model.params[i].in_layer ? setup.layers : 1;
         uint64_t experts = model.params[i].is_expert ? setup.experts : 1;
         for (uint64_t j = 0; j < layers * experts; j++, count++) {
@@ -157,6 +163,17 @@ static void test_buckets__tensor_that_is_stored_in_parts(void **state) {
     for (uint64_t elems = 100; elems < 900; elems += 150) {
         CHECK(.mixes = true, .tp = 2, .bucket_elems = elems);
     }
+}
+
+/* Weights that are frozen are in no buffer: where sizes leave one choice of them, it is that. */
+static void test_buckets__frozen_weights(void **state) {
+    (void)state;
+    CHECK(.frozen = 1); /* the embedding */
+    CHECK(.frozen = 1, .tp = 2, .dp = 2);
+    CHECK(.frozen = 6, .bucket_elems = 300, .fused_norms = true); /* linear_fc1's norm */
+    CHECK(.frozen = 8, .tp = 2);                                  /* linear_fc2 */
+    CHECK(.frozen = 1, .mixes = true, .tp = 2);
+    CHECK(.frozen = 1, .experts = 4, .ep = 2);
 }
 
 /* A model's second name of a parameter is no parameter. */
@@ -433,6 +450,10 @@ static void renumber_bucket(struct hand *hand) {
                               "bfloat16, torch.float32).bucket_idx_1.exp_avg";
 }
 
+static void keep_all(struct hand *hand) {
+    (void)hand;
+}
+
 static void test_buckets__what_does_not_fit_is_refused(void **state) {
     (void)state;
     const struct setup one = complete((struct setup){.tp = 1});
@@ -454,6 +475,13 @@ static void test_buckets__what_does_not_fit_is_refused(void **state) {
            "embedding.word_embeddings.weight: its 3 pieces do not tell how 2 ranks hold it");
     refuse(&two, cut_in_columns, GRADCMP_ERROR_UNSUPPORTED,
            "embedding.word_embeddings.weight: its 4 pieces do not tell how 2 ranks hold it");
+    const struct setup layer = complete((struct setup){.frozen_layer = 2});
+    refuse(&layer, keep_all, GRADCMP_ERROR_UNSUPPORTED,
+           KEY ": it does not hold all of the model's parameters, and several choices of frozen "
+               "ones would fill it" WAY_OUT);
+    const struct setup stages = complete((struct setup){.frozen = 1, .pp = 2});
+    refuse(&stages, keep_all, GRADCMP_ERROR_UNSUPPORTED,
+           KEY ": no order of the model's parameters fills this buffer" WAY_OUT);
     const struct setup four = complete((struct setup){.tp = 4});
     refuse(&four, cut_in_a_grid, GRADCMP_ERROR_UNSUPPORTED,
            "embedding.word_embeddings.weight: its 4 pieces do not tell how 4 ranks hold it");
@@ -575,6 +603,7 @@ int main(void) {
         cmocka_unit_test(test_buckets__tied_embedding_of_the_last_stage_is_a_copy),
         cmocka_unit_test(test_buckets__embedding_of_several_tokens_is_a_copy),
         cmocka_unit_test(test_buckets__tensor_that_is_stored_in_parts),
+        cmocka_unit_test(test_buckets__frozen_weights),
         cmocka_unit_test(test_buckets__weight_of_two_names),
         cmocka_unit_test(test_buckets__norms_fused_into_the_matrix_behind_them),
         cmocka_unit_test(test_buckets__experts_beside_dense_weights),
