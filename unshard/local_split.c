@@ -21,9 +21,10 @@ static struct gcmp_local_parameter *find(const struct gcmp_local_modules *module
     return NULL;
 }
 
-/* The weight that a bias belongs to: "X.weight" of "X.bias", unless that is a vector as well. */
-static struct gcmp_local_parameter *weight_of(const struct gcmp_local_modules *modules,
-                                              const char *bias) {
+/* The weight that a bias belongs to: "X.weight" of "X.bias"; NULL where the state has none of it.
+ */
+static const struct gcmp_local_parameter *weight_of(const struct gcmp_local_modules *modules,
+                                                    const char *bias) {
     char text[2 * GCMP_MAX_NAME_BYTES + 256];
     size_t stem = (size_t)(gcmp_name_split(bias).leaf - bias);
     if (stem + sizeof "weight" > sizeof text) {
@@ -31,8 +32,7 @@ static struct gcmp_local_parameter *weight_of(const struct gcmp_local_modules *m
     }
     memcpy(text, bias, stem);
     memcpy(text + stem, "weight", sizeof "weight");
-    struct gcmp_local_parameter *weight = find(modules, text);
-    return weight != NULL && weight->shards->ndim >= 2 ? weight : NULL;
+    return find(modules, text);
 }
 
 /* A bias is split as the rows of its matrix are; that of a norm is whole. */
@@ -40,6 +40,9 @@ static enum gradcmp_status split_bias(const struct gcmp_local_modules *modules,
                                       struct gcmp_local_parameter *bias,
                                       struct gradcmp_error *error) {
     const struct gcmp_local_parameter *weight = weight_of(modules, gcmp_local_text(bias));
+    if (weight == NULL && strstr(gcmp_local_text(bias), "norm") == NULL) {
+        return gcmp_local_refuse(bias, "its matrix has no such state", error);
+    }
     if (weight != NULL && weight->shards->ndim > 2) {
         return gcmp_local_refuse(bias, "its weight is no matrix", error);
     }

@@ -79,6 +79,19 @@ static void test_local_split__bias_of_another_length(void **state) {
                 "number of rows" WAY_OUT);
 }
 
+/* Of a matrix that is frozen, a state tells nothing; that of a norm needs no telling. */
+static void test_local_split__bias_without_its_matrix(void **state) {
+    struct hand *hand = *state;
+    add_norms(hand, 2);
+    add_mlp(hand);
+    LOCAL_RANKS(hand, 2, LAYER "input_layernorm.bias", 8);
+    LOCAL_RANKS(hand, 2, LAYER "self_attention.linear_qkv.bias", 12);
+    hand_refuse(hand, "main_grad", GRADCMP_ERROR_UNSUPPORTED,
+                "tp0pp0ep0vp0: " LAYER "self_attention.linear_qkv.bias: shape [12] on each of 2 "
+                "tensor-parallel ranks does not tell how it is split: its matrix has no such "
+                "state" WAY_OUT);
+}
+
 /* [h, h] beside a matrix that ends in h is one of those that begin with it. */
 static void test_local_split__square_beside_a_last_matrix(void **state) {
     struct hand *hand = *state;
@@ -515,6 +528,7 @@ int main(void) {
         LOCAL_TEST(test_local_split__layer_of_two_ranks),
         LOCAL_TEST(test_local_split__biases_follow_rows),
         LOCAL_TEST(test_local_split__bias_of_another_length),
+        LOCAL_TEST(test_local_split__bias_without_its_matrix),
         LOCAL_TEST(test_local_split__square_beside_a_last_matrix),
         LOCAL_TEST(test_local_split__square_beside_a_first_matrix),
         LOCAL_TEST(test_local_split__two_squares_by_order_and_name),
