@@ -68,8 +68,7 @@ static enum gradcmp_status choose_least(struct gcmp_roster *roster, struct gradc
         alike == 1 ? gcmp_arena_format(roster->arena, "has the least parallelism: %llu rank%s",
                                        (unsigned long long)least, least == 1 ? "" : "s")
                    : gcmp_arena_format(roster->arena,
-                                       "the first of %zu with the least parallelism: %llu rank%s; "
-                                       "--baseline chooses",
+                                       "the first of %zu with %llu rank%s; --baseline chooses",
                                        alike, (unsigned long long)least, least == 1 ? "" : "s");
     if (roster->baseline_reason == NULL) {
         GCMP_FAIL_MEMORY(error);
