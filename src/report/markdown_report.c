@@ -133,7 +133,9 @@ static void add_sweep(struct gcmp_text *text, const struct gradcmp_sweep *sweep)
     }
     for (size_t i = 0; i < gcmp_sweep_finding_count(sweep); i++) {
         struct gcmp_sweep_finding finding = gcmp_sweep_finding(sweep, i);
-        gcmp_text_addf(text, i == 0 ? "\n%s:\n\n" : "", gcmp_sweep_findings_title(sweep));
+        if (i == 0) {
+            gcmp_text_addf(text, "\n%s:\n\n", gcmp_sweep_findings_title(sweep));
+        }
         gcmp_text_add(text, "- ");
         gcmp_markdown_code(text, finding.label);
         gcmp_text_add(text, ": ");
