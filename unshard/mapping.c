@@ -350,7 +350,8 @@ static void place_beside(const struct work *work, const struct placing *placing,
                     : before > 0    ? before + name->layer + 1
                                     : -1;
     bool is_head = item->parameter.layer == placing->old_head;
-    bool is_better = name->layer < 0 ? is_head : !is_head && place > item->parameter.layer;
+    bool is_loose = name->layer < 0 && !name->is_embedding;
+    bool is_better = is_loose ? is_head : !is_head && place > item->parameter.layer;
     if (item->stated_layer < 0 && !item->wants_head && place >= 0 && is_better) {
         item->stated_layer = place;
         raise_layers(work, item);

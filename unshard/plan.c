@@ -193,8 +193,8 @@ static enum gradcmp_status choose_layers(const struct gradcmp_catalogue *catalog
     GCMP_TRY(count_layers(plan, &found, error));
     if (asked != 0 && asked < found) {
         GCMP_FAIL(error, GRADCMP_ERROR_USAGE,
-                  "%" PRIu64 " layers were asked for, but the checkpoint has %" PRIu64, asked,
-                  found);
+                  "%" PRIu64 " layers were asked for, but the checkpoint has %" PRIu64 "%s", asked,
+                  found, plan->has_towers ? " (stacks that feed one another count together)" : "");
     }
     uint64_t known = asked != 0 ? asked : catalogue->layers;
     if (known > GCMP_MAX_LAYERS) {

@@ -15,6 +15,7 @@ enum role {
     ROLE_BRIDGE, /* between both; alone it says nothing */
     ROLE_LANGUAGE,
     ROLE_TEXT,   /* a language model beside a bridge, else a tower of its own (CLIP) */
+    ROLE_PAIRED, /* what only a tower of text has that is trained beside another (CLAP) */
     ROLE_LAYERS, /* layers themselves: a language model where no other is */
     ROLE_COUNT
 };
@@ -67,6 +68,8 @@ static const char *const BRIDGE_WORDS[] = {"connector",
                                            NULL};
 static const char *const LANGUAGE_WORDS[] = {"language_model", "language",     "llm", "llm_model",
                                              "llama_model",    "lang_encoder", NULL};
+static const char *const PAIRED_WORDS[] = {"text_projection", "text_proj", "logit_scale",
+                                           "logit_scale_t", NULL};
 /* Modules at the input of an encoder or a tower, beside its embeddings. */
 static const char *const INPUT_WORDS[] = {"conv1",
                                           "conv2",
@@ -135,6 +138,7 @@ static enum role role_of(const char *at, size_t bytes) {
            : is_among(at, bytes, TOWER_WORDS)    ? ROLE_TOWER
            : is_among(at, bytes, BRIDGE_WORDS)   ? ROLE_BRIDGE
            : is_among(at, bytes, LANGUAGE_WORDS) ? ROLE_LANGUAGE
+           : is_among(at, bytes, PAIRED_WORDS)   ? ROLE_PAIRED
                                                  : ROLE_NONE;
 }
 
@@ -258,10 +262,12 @@ static enum role language_of(const struct gcmp_tower_site *site) {
     if (!site->is_there[ROLE_TOWER]) {
         return ROLE_NONE;
     }
-    return site->has_layers[ROLE_LANGUAGE]                              ? ROLE_LANGUAGE
-           : site->has_layers[ROLE_TEXT] && site->is_there[ROLE_BRIDGE] ? ROLE_TEXT
-           : site->has_layers[ROLE_LAYERS]                              ? ROLE_LAYERS
-                                                                        : ROLE_NONE;
+    bool text_is_fed =
+        site->has_layers[ROLE_TEXT] && site->is_there[ROLE_BRIDGE] && !site->is_there[ROLE_PAIRED];
+    return site->has_layers[ROLE_LANGUAGE] ? ROLE_LANGUAGE
+           : text_is_fed                   ? ROLE_TEXT
+           : site->has_layers[ROLE_LAYERS] ? ROLE_LAYERS
+                                           : ROLE_NONE;
 }
 
 static bool feeds_decoder(const struct gcmp_tower_site *site) {
@@ -332,22 +338,43 @@ uint64_t gcmp_towers_before(const struct gcmp_towers *towers, const struct gcmp_
     return stack == NULL || name->is_mtp ? 0 : stack->before;
 }
 
-/* Whether a component behind `from` names a module of the input. */
+/* Whether what stands at `from`, or inside one module more, is a module of the input. */
 static bool is_input(const struct walk *walk, size_t from) {
-    while (from < walk->bytes) {
+    for (unsigned depth = 0; depth < 2 && from < walk->bytes; depth++) {
         size_t bytes = strcspn(walk->text + from, ".");
         if (is_among(walk->text + from, bytes, INPUT_WORDS)) {
             return true;
+        }
+        if (strcspn(walk->text + from, "0123456789") < bytes) {
+            return false; /* a block */
         }
         from += bytes + 1;
     }
     return false;
 }
 
+/* Where embeddings stand: in front of the layers that they feed. */
+static int64_t place_embedding(const struct gcmp_towers *towers, const struct gcmp_name *name) {
+    struct walk walk = {.text = name->text, .bytes = strlen(name->text)};
+    uint64_t before = 0;
+    for (unsigned i = 0; i < MAX_STEPS && walk.at < walk.bytes; i++) {
+        size_t bytes = strcspn(name->text + walk.at, ".");
+        enum role role = role_of(name->text + walk.at, bytes);
+        struct step step = {walk.at, walk.at + bytes, role == ROLE_NONE ? ROLE_LAYERS : role};
+        const struct gcmp_tower_site *site = find_site(towers, &walk, &step);
+        before = site == NULL ? before : greater(before, fed_by(site, step.role));
+        walk.at += bytes + 1;
+    }
+    return (int64_t)before;
+}
+
 int64_t gcmp_towers_place(const struct gcmp_towers *towers, const struct gcmp_name *name) {
     struct walk walk = {.text = name->text, .bytes = strlen(name->text)};
     struct step step;
     int64_t place = -1;
+    if (name->is_embedding && !name->is_mtp) {
+        return place_embedding(towers, name);
+    }
     while (!name->is_mtp && next_step(&walk, &step)) {
         const struct gcmp_tower_site *site = find_site(towers, &walk, &step);
         uint64_t end;
@@ -356,7 +383,7 @@ int64_t gcmp_towers_place(const struct gcmp_towers *towers, const struct gcmp_na
             place = is_first ? 0 : (int64_t)end;
         }
     }
-    return name->is_embedding && place >= 0 ? 0 : place;
+    return place;
 }
 
 uint64_t gcmp_towers_total(const struct gcmp_towers *towers) {

@@ -15,7 +15,8 @@
  * "vision_model") feed no other.
  *
  * What is in a stack that feeds another, but in none of its layers, belongs to the last of them (a
- * final norm, a projector), or to l = 0 where it is known to stand at the input. */
+ * final norm, a projector), or to l = 0 where it is known to stand at the input. Embeddings of a
+ * stack that is fed stand beside the last layer in front of it. */
 #ifndef GCMP_UNSHARD_TOWERS_H
 #define GCMP_UNSHARD_TOWERS_H
 
@@ -46,8 +47,8 @@ bool gcmp_towers_number(struct gcmp_towers *towers);
 /* The layers in front of the stack that the name's layer is in. */
 uint64_t gcmp_towers_before(const struct gcmp_towers *towers, const struct gcmp_name *name);
 
-/* l of a name without a layer that is in a stack which feeds another, or between the two; -1 for
- * any other. */
+/* l of a name without a layer that is in a stack which feeds another, or between the two, or of an
+ * embedding; -1 for any other. */
 int64_t gcmp_towers_place(const struct gcmp_towers *towers, const struct gcmp_name *name);
 
 /* The number of all layers. */

@@ -52,12 +52,15 @@ static void test_towers__an_encoder_feeds_its_decoder(void **state) {
           {"encoder.final_layer_norm.weight", 2}, {"decoder.block.0.layer.2.wo.weight", 3},
           {"decoder.block.1.layer.0.q.weight", 4}, {"decoder.final_layer_norm.weight", 5});
     CHECK(3, {"encoder.layernorm_embedding.weight", 0}, {"encoder.embed_positions.weight", 0},
-          {"encoder.layers.0.fc1.weight", 1}, {"decoder.embed_positions.weight", 0},
+          {"encoder.layers.0.fc1.weight", 1}, {"decoder.embed_positions.weight", 1},
           {"decoder.layers.0.fc1.weight", 2}, {"decoder.layers.1.fc1.weight", 3}); /* BART */
     CHECK(3, {"encoder.conv1.weight", 0}, {"encoder.conv2.bias", 0},
           {"encoder.layers.1.fc1.weight", 2}, {"encoder.layer_norm.weight", 2},
           {"decoder.layers.0.fc1.weight", 3}, {"decoder.layer_norm.weight", 4},
           {"proj_out.weight", 4}); /* Whisper */
+    CHECK(3, {"encoder.conv_in.conv1.weight", 0}, {"encoder.mid.block_1.conv1.weight", 2},
+          {"encoder.stem.0.conv1.weight", 2}, {"encoder.layers.1.w", 2},
+          {"decoder.layers.0.w", 3}); /* a convolution deep inside is none of the input's */
     CHECK(3, {"encoder.encoder.layer.1.w", 2}, {"encoder.layernorm.weight", 2},
           {"decoder.model.decoder.layers.0.w", 3}); /* of two models */
 }
@@ -69,7 +72,7 @@ static void test_towers__a_tower_feeds_the_language_model(void **state) {
           {"vision_model.decoder.layers.0.w", 1}, {"vision_model.decoder.layers.2.w", 3},
           {"vision_model.decoder.final_layernorm.weight", 3},
           {"vision_projection.encoder.linear_fc1.weight", 3},
-          {"language_model.embedding.word_embeddings.weight", 0},
+          {"language_model.embedding.word_embeddings.weight", 3},
           {"language_model.decoder.layers.0.w", 4}, {"language_model.decoder.layers.1.w", 5},
           {"language_model.decoder.final_layernorm.weight", 6},
           {"language_model.output_layer.weight", 6}); /* Megatron's LLaVA */
@@ -80,7 +83,8 @@ static void test_towers__a_tower_feeds_the_language_model(void **state) {
           {"multi_modal_projector.linear_1.weight", 2}, {"language_model.layers.0.w", 3},
           {"language_model.norm.weight", 4}, {"lm_head.weight", 4});
     CHECK(3, {"visual.patch_embed.proj.weight", 0}, {"visual.blocks.1.w", 2},
-          {"visual.merger.ln_q.weight", 2}, {"layers.0.w", 3}, {"norm.weight", 4}); /* Qwen2-VL */
+          {"visual.merger.ln_q.weight", 2}, {"embed_tokens.weight", 2}, {"layers.0.w", 3},
+          {"norm.weight", 4}); /* Qwen2-VL */
     CHECK(3, {"model.visual.blocks.1.w", 2}, {"model.layers.0.w", 3}, {"layers.0.w", 1});
     CHECK(4, {"thinker.visual.blocks.0.w", 1}, {"thinker.audio_tower.layers.1.w", 2},
           {"thinker.audio_tower.conv1.weight", 0}, {"thinker.model.layers.1.w", 4},
@@ -119,7 +123,7 @@ static void test_towers__what_joins_may_have_layers(void **state) {
           {"language_model.decoder.final_layer_norm.weight", 8}); /* BLIP-2 with T5 */
     CHECK(4, {"vision_tower.blocks.0.0.w", 1}, {"image_projection", 1},
           {"language_model.model.encoder.layers.1.w", 3},
-          {"language_model.model.encoder.layernorm_embedding.weight", 0},
+          {"language_model.model.encoder.layernorm_embedding.weight", 1},
           {"language_model.model.decoder.layers.0.w", 4}); /* Florence-2 */
     CHECK(3, {"vision_model.encoder.layers.1.w", 2}, {"connector.proj.weight", 2},
           {"text_model.layers.0.w", 3}, {"text_model.norm.weight", 4}); /* Idefics */
@@ -135,6 +139,9 @@ static void test_towers__other_stacks_keep_their_numbers(void **state) {
     CHECK(3, {"vision_model.encoder.layers.1.w", 2}, {"vision_model.post_layernorm.weight", 4},
           {"text_model.encoder.layers.2.w", 3}, {"visual_projection.weight", 4},
           {"text_projection.weight", 4}, {"logit_scale", 4}); /* transformers' CLIP */
+    CHECK(3, {"audio_model.audio_encoder.layers.1.w", 2}, {"audio_projection.linear1.weight", 4},
+          {"text_model.encoder.layer.2.w", 3}, {"text_projection.linear1.weight", 4},
+          {"text_model.embeddings.word_embeddings.weight", 0}); /* transformers' CLAP */
     CHECK(2, {"visual.transformer.resblocks.1.w", 2}, {"visual.ln_post.weight", 3},
           {"transformer.resblocks.0.w", 1}, {"text_projection", 3}); /* OpenAI's CLIP */
     CHECK(2, {"encoder.layers.1.w", 2}, {"my_decoder.layers.0.w", 1}, {"encoder.norm.weight", 3});
@@ -201,7 +208,8 @@ static void test_towers__stacked_layers_are_counted(void **state) {
     options.layers = 4;
     assert_int_equal(gcmp_unshard(&hand.catalogue, "exp_avg", &options, &model, &error),
                      GRADCMP_ERROR_USAGE);
-    assert_string_equal(error.message, "4 layers were asked for, but the checkpoint has 5");
+    assert_string_equal(error.message, "4 layers were asked for, but the checkpoint has 5 (stacks "
+                                       "that feed one another count together)");
     hand_free(&hand);
 }
 
