@@ -24,8 +24,9 @@ enum {
     MAX_NAME_BYTES = 2048,
     MAX_DICTS = 64,
     MAX_OPTIMIZERS = 1 << 14,
-    MAX_STATES = 64,  /* of one parameter */
-    LEAST_BARREN = 16 /* entries of a dict or list that is remembered to hold nothing */
+    MAX_STATES = 64,       /* of one parameter */
+    MOST_PASSED = 1 << 16, /* tensors of no dict that are counted */
+    LEAST_BARREN = 16      /* entries of a dict or list that is remembered to hold nothing */
 };
 
 /* A dict of tensors that may be a model's. */
@@ -44,7 +45,7 @@ struct search {
     struct gcmp_map seen;
     const struct gcmp_node *above[MOST_DEPTH + 1]; /* what it is in, by depth */
     struct candidate candidates[MAX_DICTS];
-    size_t count;
+    size_t count, passed; /* passed: tensors that were passed over */
 };
 
 /* What stands in a dict, or in a list. */
@@ -292,14 +293,18 @@ static enum gradcmp_status mark_seen(struct search *search, const struct gcmp_no
     return add_seen(search, node, 0, is_new);
 }
 
-/* Count a tensor that is passed over where it stands: in a list, or far down. What cannot be viewed
- * is not refused for that. */
+/* Count a tensor that is passed over where it stands: in a list, or far down. Nothing is refused
+ * for that. */
 static enum gradcmp_status pass_over(struct search *search, const struct gcmp_node *tensor) {
     struct gradcmp_catalogue *catalogue = search->place->set->catalogue;
     struct gradcmp_error error = {0};
     struct gradcmp_extent view;
     uint64_t elems = 0;
-    GCMP_TRY(gcmp_pt_visit(search->place, tensor, GCMP_PT_TENSOR_BYTES));
+    if (search->passed == MOST_PASSED) { /* many references may be to one tensor */
+        catalogue->unclaimed_is_least = true;
+        return GRADCMP_OK;
+    }
+    search->passed++;
     enum gradcmp_status status = gcmp_torch_tensor(search->place->torch, tensor, &view, &error);
     if (status == GRADCMP_OK && (!gcmp_dtype_is_float((enum gradcmp_dtype)view.dtype) ||
                                  (gcmp_product(view.shape, view.ndim, &elems) && elems <= 1))) {
@@ -307,6 +312,23 @@ static enum gradcmp_status pass_over(struct search *search, const struct gcmp_no
     }
     if (catalogue->unclaimed_count++ == 0) {
         return keep_path(search, &catalogue->unclaimed_first);
+    }
+    return GRADCMP_OK;
+}
+
+/* The tensors of a list in a list. */
+static enum gradcmp_status pass_over_list(struct search *search, const struct gcmp_node *list) {
+    size_t count = gcmp_node_count(list), cost = 1 + count / LIST_STEP;
+    if (MOST_PASSED - search->passed < cost) {
+        search->place->set->catalogue->unclaimed_is_least = true;
+        return GRADCMP_OK;
+    }
+    search->passed += cost;
+    for (size_t i = 0; i < count; i++) {
+        const struct gcmp_node *item = gcmp_node_item(list, i);
+        if (gcmp_pt_is_tensor(item)) {
+            GCMP_TRY(pass_over(search, item));
+        }
     }
     return GRADCMP_OK;
 }
@@ -358,6 +380,8 @@ static enum gradcmp_status look_into_list(struct search *search, const struct gc
         }
         if (gcmp_pt_is_tensor(item)) {
             GCMP_TRY(pass_over(search, item));
+        } else if (is_list(item)) {
+            GCMP_TRY(pass_over_list(search, item));
         }
         if (is_dict(item)) {
             snprintf(number, sizeof number, "%zu", i);

@@ -7,6 +7,7 @@
 #include "base/catalogue.h"
 #include "base/dir.h"
 #include "base/dtype.h"
+#include "base/layer_word.h"
 #include "base/part.h"
 #include "betas.h"
 #include "bounds/bounds.h"
@@ -432,7 +433,9 @@ static enum gradcmp_status note_unplaced(struct gcmp_comparison *comparison,
     size_t count = 0;
     for (size_t i = 0; i < pair->parameter_count; i++) {
         const struct gradcmp_parameter_report *report = &pair->parameters[i];
-        first = report->layer == head && count++ == 0 ? report : first;
+        struct gcmp_layer_index index; /* of what predicts further words (mtp.layers.0), a head */
+        bool is_unplaced = report->layer == head && !gcmp_find_layer_index(report->name, &index);
+        first = is_unplaced && count++ == 0 ? report : first;
     }
     if (count <= HEAD_PARAMETERS || count <= pair->parameter_count / HEAD_SHARE ||
         states_layers(comparison->report->baseline) || states_layers(pair->catalogue)) {

@@ -86,10 +86,11 @@ static void warn_unclaimed(const struct gcmp_extraction *extraction) {
     if (catalogue->unclaimed_count > 0 && options->warn != NULL) {
         char line[4096];
         snprintf(line, sizeof line,
-                 "%s: left out: %zu tensor%s of no model and of no optimizer's state, such as "
+                 "%s: left out, as no weight and no state that is read: %s%zu tensor%s, such as "
                  "%.160s",
-                 extraction->checkpoint->path, catalogue->unclaimed_count,
-                 catalogue->unclaimed_count == 1 ? "" : "s", catalogue->unclaimed_first);
+                 extraction->checkpoint->path, catalogue->unclaimed_is_least ? "at least " : "",
+                 catalogue->unclaimed_count, catalogue->unclaimed_count == 1 ? "" : "s",
+                 catalogue->unclaimed_first);
         options->warn(options->warn_user, line);
     }
 }

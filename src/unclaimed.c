@@ -2,14 +2,23 @@
  * state, and what it counted itself. */
 #include "unclaimed.h"
 
+#include <string.h>
+
 #include "base/catalogue.h"
 #include "base/checked.h"
 #include "base/dtype.h"
+
+/* What an optimizer keeps in another form is told by the reader of its states. */
+static bool is_of_optimizer(const char *key) {
+    return strncmp(key, "optimizer", 9) == 0 ||
+           (strncmp(key, "optim.", 6) == 0 && strstr(key, ".state.") != NULL);
+}
 
 /* Counters and learning rates are single numbers. */
 static bool is_unclaimed(const struct gradcmp_stored *stored) {
     uint64_t elems = 0;
     return stored->state == NULL && gcmp_dtype_is_float((enum gradcmp_dtype)stored->dtype) &&
+           !is_of_optimizer(stored->key) &&
            (!gcmp_product(stored->shape, stored->ndim, &elems) || elems > 1);
 }
 
@@ -24,8 +33,11 @@ enum gradcmp_status gcmp_note_unclaimed(struct gradcmp_catalogue *catalogue,
     return count == 0
                ? GRADCMP_OK
                : gcmp_catalogue_note(catalogue, error,
-                                     "%zu tensor%s, such as %.160s, %s of no model and of "
-                                     "no optimizer's state; gradcmp bits alone compares %s",
-                                     count, count == 1 ? "" : "s", catalogue->unclaimed_first,
-                                     count == 1 ? "is" : "are", count == 1 ? "it" : "them");
+                                     "%s%zu tensor%s, such as %.160s, %s; gradcmp bits alone "
+                                     "compares %s",
+                                     catalogue->unclaimed_is_least ? "at least " : "", count,
+                                     count == 1 ? "" : "s", catalogue->unclaimed_first,
+                                     count == 1 ? "is no weight and no state that is read"
+                                                : "are no weights and no states that are read",
+                                     count == 1 ? "it" : "them");
 }

@@ -142,6 +142,7 @@ struct gradcmp_catalogue {
      * that it does not keep in `stored`. */
     size_t unclaimed_count;
     const char *unclaimed_first; /* where one of them stands; NULL: there is none */
+    bool unclaimed_is_least;     /* there may be more of them */
 
     struct gradcmp_parallel parallel;
     int64_t iteration;            /* -1: not known */

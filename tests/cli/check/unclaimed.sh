@@ -1,7 +1,7 @@
 # Tensors of no model and of no optimizer are told, wherever they stand.
 . "$TESTS_CLI/lib.sh"
 python3 "$TESTS_CLI/check/unclaimed.py"
-for file in beside.pt list.pt deep.pt none.pt names.safetensors; do
+for file in beside.pt list.pt pairs.pt many.pt deep.pt none.pt state.pt names.safetensors; do
     try check $file
     gradcmp ls $file | sed -n '/^Notes/,$p'
     try extract -o out.safetensors $file
