@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/locate.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "betas.h"
 #include "bucket_proof.h"
@@ -62,6 +63,20 @@ static enum gradcmp_status open_catalogue(struct gradcmp_checkpoint *checkpoint,
     return GRADCMP_OK;
 }
 
+/* Refuse a checkpoint that says another iteration than the one asked for. What is named after its
+ * epoch was chosen by that. */
+static enum gradcmp_status check_iteration(const struct gradcmp_checkpoint *checkpoint,
+                                           int64_t wanted, struct gradcmp_error *error) {
+    int64_t iteration = checkpoint->catalogue.iteration;
+    if (wanted < 0 || iteration < 0 || iteration == wanted ||
+        gcmp_epoch_of(checkpoint->path) == wanted) {
+        return GRADCMP_OK;
+    }
+    GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, checkpoint->path, GRADCMP_NO_OFFSET,
+                 "says that it is of iteration %lld, and --iteration asks for %lld",
+                 (long long)iteration, (long long)wanted);
+}
+
 enum gradcmp_status gcmp_checkpoint_open_alone(const char *path,
                                                const struct gradcmp_options *options,
                                                struct gradcmp_checkpoint **out,
@@ -72,11 +87,12 @@ enum gradcmp_status gcmp_checkpoint_open_alone(const char *path,
         GCMP_FAIL_MEMORY(error);
     }
     enum gradcmp_status status;
-    GCMP_TRY_OUT(
-        gcmp_locate(path, options == NULL ? -1 : options->iteration, &checkpoint->path, error));
+    int64_t iteration = options == NULL ? -1 : options->iteration;
+    GCMP_TRY_OUT(gcmp_locate(path, iteration, &checkpoint->path, error));
     GCMP_TRY_OUT(gcmp_dir_open(checkpoint->path, &checkpoint->dir, error));
     checkpoint->layers_option = options == NULL ? 0 : options->layers;
     GCMP_TRY_OUT(open_catalogue(checkpoint, error));
+    GCMP_TRY_OUT(check_iteration(checkpoint, iteration, error));
     *out = checkpoint;
     return GRADCMP_OK;
 out:

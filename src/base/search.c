@@ -176,34 +176,53 @@ bool gcmp_search_is_inside(const struct gcmp_search *search, const char *name) {
     return length == 0 || (strncmp(name, hit, length) == 0 && name[length] == '/');
 }
 
-/* True where a name, without separators at its end, ends with a word for a point in training. */
-static bool ends_with_word(const char *name, size_t length) {
-    static const char *const words[] = {"iter",       "iteration", "step", "steps",
-                                        "checkpoint", "ckpt",      "epoch"};
+static const char epoch_word[] = "epoch";
+
+/* The word for a point in training that a name, without separators at its end, ends with; or NULL.
+ */
+static const char *last_word(const char *name, size_t length) {
+    static const char *const words[] = {"iter",       "iteration", "step",    "steps",
+                                        "checkpoint", "ckpt",      epoch_word};
     while (length > 0 && strchr("-_=.", name[length - 1]) != NULL) {
         length--;
     }
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         size_t bytes = strlen(words[i]);
         if (length >= bytes && strncmp(name + length - bytes, words[i], bytes) == 0) {
-            return true;
+            return words[i];
         }
     }
-    return false;
+    return NULL;
+}
+
+/* The number that a name ends with; -1: none. *before: how many bytes of the last component, *last,
+ * are before it. */
+static int64_t last_number(const char *name, const char **last, size_t *before) {
+    const char *slash = strrchr(name, '/');
+    *last = slash == NULL ? name : slash + 1;
+    size_t length =
+        gcmp_is_weak_mark(*last) ? (size_t)(strrchr(*last, '.') - *last) : strlen(*last);
+    *before = length;
+    while (*before > 0 && (*last)[*before - 1] >= '0' && (*last)[*before - 1] <= '9') {
+        --*before;
+    }
+    size_t digits = length - *before;
+    return digits > 0 && digits <= 18 ? strtoll(*last + *before, NULL, 10) : -1;
 }
 
 int64_t gcmp_iteration_of(const char *name, bool *is_sure) {
-    const char *slash = strrchr(name, '/');
-    const char *last = slash == NULL ? name : slash + 1;
-    size_t length = gcmp_is_weak_mark(last) ? (size_t)(strrchr(last, '.') - last) : strlen(last);
-    size_t digits = 0;
-    while (digits < length && last[length - digits - 1] >= '0' &&
-           last[length - digits - 1] <= '9') {
-        digits++;
-    }
-    bool has_number = digits > 0 && digits <= 18;
-    *is_sure = has_number && (digits == length || ends_with_word(last, length - digits));
-    return has_number ? strtoll(last + length - digits, NULL, 10) : -1;
+    const char *last;
+    size_t before;
+    int64_t number = last_number(name, &last, &before);
+    *is_sure = number >= 0 && (before == 0 || last_word(last, before) != NULL);
+    return number;
+}
+
+int64_t gcmp_epoch_of(const char *name) {
+    const char *last;
+    size_t before;
+    int64_t number = last_number(name, &last, &before);
+    return number >= 0 && last_word(last, before) == epoch_word ? number : -1;
 }
 
 void gcmp_search_end(struct gcmp_search *search) {

@@ -55,6 +55,9 @@ bool gcmp_is_weak_mark(const char *name);
  * none. *is_sure: the number can be nothing else, by the word before it or as the whole name. */
 int64_t gcmp_iteration_of(const char *name, bool *is_sure);
 
+/* The same where the number counts epochs, by the word before it ("epoch_3"); -1: it does not. */
+int64_t gcmp_epoch_of(const char *name);
+
 /* Fail at a folder of the search. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_search_fail(const struct gcmp_search *search,
                                                       const char *folder, enum gradcmp_status code,

@@ -36,7 +36,7 @@ value_of() { # COMMAND OPTION
     --fit) echo noise.yaml ;;
     --vocab) echo 70 ;;
     --layers) echo 4 ;;
-    --iteration) echo 1 ;;
+    --iteration) [ "$1" = bits ] && echo 2 || echo 1 ;;
     --as) echo float32 ;;
     --output) [ "$1" = fit ] && echo out.yaml || echo out.safetensors ;;
     --ignore) echo 'args.lr*' ;;

@@ -178,6 +178,11 @@ static void test_runs__number_of_a_name(void **state) {
         assert_int_equal(gcmp_iteration_of(cases[i].name, &is_sure), cases[i].iteration);
         assert_int_equal(is_sure, cases[i].is_sure);
     }
+    assert_int_equal(gcmp_epoch_of("runs/epoch_3"), 3);
+    assert_int_equal(gcmp_epoch_of("epoch=12.ckpt"), 12);
+    assert_int_equal(gcmp_epoch_of("epoch=1-step=30.ckpt"), -1);
+    assert_int_equal(gcmp_epoch_of("iter_0000003"), -1);
+    assert_int_equal(gcmp_epoch_of("epoch"), -1);
 }
 
 int main(void) {
