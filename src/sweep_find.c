@@ -42,45 +42,70 @@ static bool has_wanted(const struct gcmp_roster *roster, const struct gcmp_name_
     return has_below(found, path, strlen(path)) || (!is_of_root && has_below(found, path, around));
 }
 
+/* What is known of a path of which the name does not say the iteration. */
+enum kind { WANTED, OTHER, UNREADABLE, STATELESS, KIND_COUNT };
+
+struct unsure {
+    struct gcmp_name_list of[KIND_COUNT];
+};
+
+static bool has_state(const struct gcmp_roster *roster,
+                      const struct gradcmp_checkpoint *checkpoint) {
+    const char *state = roster->options.state;
+    return state != NULL ? gcmp_checkpoint_has_state(checkpoint, state)
+                         : gcmp_checkpoint_has_state(checkpoint, "exp_avg") ||
+                               gcmp_checkpoint_has_state(checkpoint, "main_grad");
+}
+
 /* Tell whether a checkpoint is of the wanted iteration: what it says itself counts. Where it says
- * nothing, it is looked at, unless it is one more of a run. What cannot be read fails its own row.
- * Errors: MEMORY. */
-static enum gradcmp_status check_wanted(const struct gcmp_roster *roster,
-                                        const struct gcmp_name_list *found, const char *path,
-                                        bool *is_wanted, struct gradcmp_error *error) {
+ * nothing, it is judged if it can be, unless it is one more of a run. What the system does not let
+ * one read may be wanted, and fails its own row. Errors: MEMORY. */
+static enum gradcmp_status look_at(const struct gcmp_roster *roster,
+                                   const struct gcmp_name_list *found, const char *path,
+                                   enum kind *kind, struct gradcmp_error *error) {
     struct gradcmp_checkpoint *checkpoint;
-    enum gradcmp_status status =
-        gcmp_checkpoint_open_alone(path, &roster->options, &checkpoint, NULL);
+    struct gradcmp_options options = roster->options;
+    options.iteration = -1;
+    enum gradcmp_status status = gcmp_checkpoint_open_alone(path, &options, &checkpoint, NULL);
     if (status == GRADCMP_ERROR_MEMORY) {
         GCMP_FAIL_MEMORY(error);
     }
-    int64_t iteration = status == GRADCMP_OK ? checkpoint->catalogue.iteration : -1;
+    if (status != GRADCMP_OK) {
+        *kind = status == GRADCMP_ERROR_IO ? WANTED : UNREADABLE;
+        return GRADCMP_OK;
+    }
+    int64_t iteration = checkpoint->catalogue.iteration;
+    if (iteration >= 0) {
+        *kind = iteration == roster->options.iteration ? WANTED : OTHER;
+    } else if (has_wanted(roster, found, path)) {
+        *kind = OTHER;
+    } else {
+        *kind = has_state(roster, checkpoint) ? WANTED : STATELESS;
+    }
     gradcmp_checkpoint_free(checkpoint);
-    *is_wanted = iteration >= 0 ? iteration == roster->options.iteration
-                                : status == GRADCMP_ERROR_IO || !has_wanted(roster, found, path);
     return GRADCMP_OK;
 }
 
-/* Move the unsure to the found or to the others. */
+static enum gradcmp_status move(struct gcmp_name_list *from, struct gcmp_name_list *to,
+                                struct gradcmp_error *error) {
+    for (size_t i = 0; i < from->count; i++) {
+        GCMP_TRY(gcmp_name_list_add(to, strdup(from->names[i]), error));
+    }
+    gcmp_name_list_sort(to);
+    return GRADCMP_OK;
+}
+
+/* Sort the unsure by kind, and move them to the found or to the others where they are of these. */
 static enum gradcmp_status settle(const struct gcmp_roster *roster, struct gcmp_runs *runs,
-                                  struct gradcmp_error *error) {
-    struct gcmp_name_list wanted = {0};
-    enum gradcmp_status status = GRADCMP_OK;
-    for (size_t i = 0; status == GRADCMP_OK && i < runs->unsure.count; i++) {
+                                  struct unsure *unsure, struct gradcmp_error *error) {
+    for (size_t i = 0; i < runs->unsure.count; i++) {
         const char *path = runs->unsure.names[i];
-        bool is_wanted = false;
-        status = check_wanted(roster, &runs->found, path, &is_wanted, error);
-        if (status == GRADCMP_OK) {
-            status = gcmp_name_list_add(is_wanted ? &wanted : &runs->others, strdup(path), error);
-        }
+        enum kind kind = OTHER;
+        GCMP_TRY(look_at(roster, &runs->found, path, &kind, error));
+        GCMP_TRY(gcmp_name_list_add(&unsure->of[kind], strdup(path), error));
     }
-    for (size_t i = 0; status == GRADCMP_OK && i < wanted.count; i++) {
-        status = gcmp_name_list_add(&runs->found, strdup(wanted.names[i]), error);
-    }
-    gcmp_name_list_free(&wanted);
-    gcmp_name_list_sort(&runs->found);
-    gcmp_name_list_sort(&runs->others);
-    return status;
+    GCMP_TRY(move(&unsure->of[WANTED], &runs->found, error));
+    return move(&unsure->of[OTHER], &runs->others, error);
 }
 
 /* --- what is left out --- */
@@ -115,6 +140,20 @@ static enum gradcmp_status leave_others(struct gcmp_roster *roster, const struct
                                  error);
 }
 
+/* What says no iteration, and could not be judged if it were of the wanted one. */
+static enum gradcmp_status leave_unsure(struct gcmp_roster *roster, const struct unsure *unsure,
+                                        struct gradcmp_error *error) {
+    const char *state = roster->options.state == NULL ? "exp_avg" : roster->options.state;
+    const char *why = gcmp_arena_format(
+        roster->arena, "of no known iteration that has no %.200s (--iteration)", state);
+    if (why == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    GCMP_TRY(leave_out(roster, "path", "of no known iteration that cannot be opened (--iteration)",
+                       &unsure->of[UNREADABLE], error));
+    return leave_out(roster, "checkpoint", why, &unsure->of[STATELESS], error);
+}
+
 static void warn_of_links(const struct gcmp_roster *roster, const struct gcmp_name_list *links) {
     char line[512];
     for (size_t i = 0; i < links->count && roster->options.warn != NULL; i++) {
@@ -129,14 +168,19 @@ static void warn_of_links(const struct gcmp_roster *roster, const struct gcmp_na
 enum gradcmp_status gcmp_roster_look(struct gcmp_roster *roster, const char *folder,
                                      struct gcmp_runs *runs, struct gradcmp_error *error) {
     enum gradcmp_status status;
+    struct unsure unsure = {0};
     GCMP_TRY(gcmp_locate_runs(folder, roster->options.iteration, runs, error));
     warn_of_links(roster, &runs->links);
-    GCMP_TRY_OUT(settle(roster, runs, error));
+    GCMP_TRY_OUT(settle(roster, runs, &unsure, error));
     GCMP_TRY_OUT(leave_others(roster, runs, error));
+    GCMP_TRY_OUT(leave_unsure(roster, &unsure, error));
     GCMP_TRY_OUT(leave_out(roster, "link", "out of the folder", &runs->links, error));
     GCMP_TRY_OUT(leave_out(roster, "folder", "that may not be opened", &runs->closed, error));
     status = leave_out(roster, "folder", "too far down to be looked into", &runs->deep, error);
 out:
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        gcmp_name_list_free(&unsure.of[i]);
+    }
     if (status != GRADCMP_OK) {
         gcmp_runs_free(runs);
     }

@@ -27,6 +27,19 @@ for file in report.json report.html report.xml report.md lines; do
     echo "- $file:"
     grep -o '[0-9]* checkpoints not of iteration 1' $file
 done
+# What says no iteration is left out where it is no checkpoint, or lacks the state; else it is judged.
+mkdir -p night/cache night/export
+put s_base night/base/iter_0000001
+put tp2dp2 night/split/iter_0000001
+yes data | head -c 4096 >night/corpus.bin
+cp night/corpus.bin night/cache/index.bin
+gradcmp extract --state param data/megatron/bug_zero_layer2 -o weights.safetensors
+sed 's/"gradcmp.iteration"/"gradcmp.jteration"/' weights.safetensors >night/export/model.safetensors
+try sweep --iteration 1 night
+gradcmp sweep --iteration 1 --state param night | grep '^export\|^SWEEP\|^left out' || true
+# One that says this iteration itself is of it, whatever it lacks.
+cp weights.safetensors night/export/model.safetensors
+try sweep --iteration 1 night
 # Files with the number in their names.
 mkdir files
 cp data/previous/usual_step3.pt files/run1_step3.pt
