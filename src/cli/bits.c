@@ -7,15 +7,18 @@
 #include "cli/progress.h"
 #include "cli/terminal.h"
 
-/* What could not be read is told where other trouble is. */
-static void complain_errors(const struct gradcmp_evidence *evidence) {
+/* What could not be read is told where other trouble is. False where nothing was told. */
+static bool complain_errors(const struct gradcmp_evidence *evidence) {
+    bool is_told = false;
     for (size_t i = 0; i < gradcmp_evidence_case_count(evidence); i++) {
         struct gradcmp_case found;
         gradcmp_evidence_case(evidence, i, &found);
         if (found.outcome == GRADCMP_CASE_ERROR) {
             cli_complain("%s: %s", found.file, found.text);
+            is_told = true;
         }
     }
+    return is_told;
 }
 
 int cli_run_bits(const struct cli_settings *settings) {
@@ -46,6 +49,6 @@ int cli_run_bits(const struct cli_settings *settings) {
     if (status != GRADCMP_OK) {
         return cli_conclude(status, false, &error);
     }
-    complain_errors(evidence);
-    return cli_deliver_evidence(evidence, settings);
+    bool is_told = complain_errors(evidence);
+    return cli_deliver_evidence(evidence, settings, is_told);
 }

@@ -57,7 +57,8 @@ static void complain_of(const struct gradcmp_evidence *evidence) {
     cli_complain("%s", text);
 }
 
-int cli_deliver_evidence(struct gradcmp_evidence *evidence, const struct cli_settings *settings) {
+int cli_deliver_evidence(struct gradcmp_evidence *evidence, const struct cli_settings *settings,
+                         bool is_told) {
     struct cli_document document = {.content = evidence,
                                     .text = write_text,
                                     .json = write_json,
@@ -66,7 +67,7 @@ int cli_deliver_evidence(struct gradcmp_evidence *evidence, const struct cli_set
                                     .markdown = write_markdown,
                                     .annotations = write_annotations};
     int status = gradcmp_evidence_exit_status(evidence);
-    if (settings->quiet && status == CLI_EXIT_TROUBLE) {
+    if (settings->quiet && status == CLI_EXIT_TROUBLE && !is_told) {
         complain_of(evidence); /* else the text says it */
     }
     status = cli_deliver(&document, settings, status);

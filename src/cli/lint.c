@@ -33,5 +33,5 @@ int cli_run_lint(const struct cli_settings *settings) {
     if (status != GRADCMP_OK) {
         return cli_conclude(status, false, &error);
     }
-    return cli_deliver_evidence(evidence, settings);
+    return cli_deliver_evidence(evidence, settings, false);
 }

@@ -27,5 +27,5 @@ int cli_run_metrics(const struct cli_settings *settings) {
     if (status != GRADCMP_OK) {
         return cli_conclude(status, false, &error);
     }
-    return cli_deliver_evidence(evidence, settings);
+    return cli_deliver_evidence(evidence, settings, false);
 }

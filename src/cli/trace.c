@@ -10,9 +10,10 @@
 /* Troubles that are told on standard error; the report has them all. */
 enum { MAX_COMPLAINTS = 20 };
 
-/* One line for each file that spoils the comparison. */
-static void complain_of_cases(const struct gradcmp_evidence *evidence) {
+/* One line for each file that spoils the comparison. False where none is why there is no answer. */
+static bool complain_of_cases(const struct gradcmp_evidence *evidence) {
     size_t told = 0;
+    bool is_told = false;
     for (size_t i = 0; i < gradcmp_evidence_case_count(evidence) && told < MAX_COMPLAINTS; i++) {
         struct gradcmp_case found;
         gradcmp_evidence_case(evidence, i, &found);
@@ -21,6 +22,7 @@ static void complain_of_cases(const struct gradcmp_evidence *evidence) {
             continue;
         }
         told++;
+        is_told = is_told || found.outcome == GRADCMP_CASE_ERROR;
         if (found.line > 0) {
             cli_complain("%s: line %llu: %s", found.file, (unsigned long long)found.line,
                          found.text);
@@ -28,6 +30,7 @@ static void complain_of_cases(const struct gradcmp_evidence *evidence) {
             cli_complain("%s: %s", found.file, found.text);
         }
     }
+    return is_told;
 }
 
 int cli_run_trace(const struct cli_settings *settings) {
@@ -53,6 +56,6 @@ int cli_run_trace(const struct cli_settings *settings) {
     if (status != GRADCMP_OK) {
         return cli_conclude(status, false, &error);
     }
-    complain_of_cases(evidence);
-    return cli_deliver_evidence(evidence, settings);
+    bool is_told = complain_of_cases(evidence);
+    return cli_deliver_evidence(evidence, settings, is_told);
 }
