@@ -191,7 +191,9 @@ static enum gradcmp_status set_apart(const struct work *work, struct gradcmp_mod
         }
         model->count = left_out == 0 ? held : model->count;
     }
-    memcpy(model->parameters, sorted, count * sizeof *sorted);
+    for (size_t i = 0; i < count; i++) {
+        model->parameters[i] = sorted[i];
+    }
     model->frozen = count - model->count;
     free(sorted);
     return GRADCMP_OK;
@@ -210,8 +212,8 @@ static enum gradcmp_status make_parameters(struct work *work, struct gradcmp_mod
             continue;
         }
         model->parameters[i].state = model->state;
-        GCMP_TRY(make_parameter(work, &model->parameters[i], &work->fit.placed[first], at - first,
-                                error));
+        const struct gcmp_placed *own = at == first ? NULL : &work->fit.placed[first];
+        GCMP_TRY(make_parameter(work, &model->parameters[i], own, at - first, error));
         work->fit.left_out[i] = false;
     }
     return set_apart(work, model, error);

@@ -147,8 +147,9 @@ static enum gradcmp_status collect_weights(struct cut *cut, struct gradcmp_error
         }
     }
     free(twins);
+    GCMP_TRY(status);
     qsort(cut->weights, cut->weight_count, sizeof *cut->weights, compare_weights);
-    return status;
+    return GRADCMP_OK;
 }
 
 /* Which optimizer of the chain a weight belongs to. Where the first chunk has one of its own (so
