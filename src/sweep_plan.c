@@ -17,9 +17,9 @@ static const char *const option_keys[] = {"state",  "match",     "exclude", "voc
 /* A plan while it is read. */
 struct plan {
     struct gcmp_roster *roster;
-    struct gradcmp_options *options; /* those that it sets */
-    struct gcmp_map *paths;          /* of entries, without slashes at their ends -> the first */
-    const char *folder;              /* that relative paths start from */
+    struct gradcmp_options options; /* those that it sets */
+    struct gcmp_map *paths;         /* of entries, without slashes at their ends -> the first */
+    const char *folder;             /* that relative paths start from */
     struct gradcmp_error *error;
 };
 
@@ -88,8 +88,8 @@ static enum gradcmp_status take_dtype(const struct plan *plan, const struct gcmp
     PLAN_FAIL(plan, node, "dtype: expected bf16, fp16, fp32, fp64 or fp8");
 }
 
-static enum gradcmp_status take_bounds(const struct plan *plan, const struct gcmp_yaml *node) {
-    struct gradcmp_options *options = plan->options;
+static enum gradcmp_status take_bounds(struct plan *plan, const struct gcmp_yaml *node) {
+    struct gradcmp_options *options = &plan->options;
     if (node == NULL) {
         return GRADCMP_OK;
     }
@@ -100,8 +100,8 @@ static enum gradcmp_status take_bounds(const struct plan *plan, const struct gcm
     return take_dtype(plan, gcmp_yaml_get(node, "dtype"), &options->dtype);
 }
 
-static enum gradcmp_status take_options(const struct plan *plan, const struct gcmp_yaml *node) {
-    struct gradcmp_options *options = plan->options;
+static enum gradcmp_status take_options(struct plan *plan, const struct gcmp_yaml *node) {
+    struct gradcmp_options *options = &plan->options;
     uint64_t iteration = 0;
     if (node == NULL) {
         return GRADCMP_OK;
@@ -319,12 +319,10 @@ static const char *folder_of(struct gcmp_arena *arena, const char *path) {
 }
 
 static enum gradcmp_status take_plan(struct plan *plan, const struct gcmp_yaml *root) {
-    struct gradcmp_options options = GRADCMP_OPTIONS_INIT;
-    plan->options = &options;
     GCMP_TRY(gcmp_yaml_check_keys(root, plan->roster->plan, "plan", plan_keys, plan->error));
     GCMP_TRY(take_bounds(plan, gcmp_yaml_get(root, "bounds")));
     GCMP_TRY(take_options(plan, gcmp_yaml_get(root, "options")));
-    merge_options(&plan->roster->options, &options);
+    merge_options(&plan->roster->options, &plan->options);
     GCMP_TRY(take_baseline(plan, root));
     return take_candidates(plan, root);
 }
@@ -333,8 +331,10 @@ enum gradcmp_status gcmp_plan_read(struct gcmp_roster *roster, const char *folde
                                    struct gradcmp_error *error) {
     struct gcmp_yaml *root;
     GCMP_TRY(gcmp_yaml_read(roster->arena, roster->plan, &root, error));
-    struct plan plan = {roster, NULL, NULL,
-                        folder != NULL ? folder : folder_of(roster->arena, roster->plan), error};
+    struct plan plan = {.roster = roster,
+                        .options = GRADCMP_OPTIONS_INIT,
+                        .folder = folder != NULL ? folder : folder_of(roster->arena, roster->plan),
+                        .error = error};
     if (plan.folder == NULL) {
         GCMP_FAIL_MEMORY(error);
     }

@@ -223,7 +223,7 @@ static int look_for_bits(void *user, const void *elems, size_t bytes) {
 static enum gradcmp_status read_rest(const struct gcmp_bits_item *item, uint64_t first,
                                      uint32_t copy, bool *is_zero, struct gradcmp_error *error) {
     const struct gradcmp_parameter *parameter = item->parameter;
-    struct gradcmp_tally tally;
+    struct gradcmp_tally tally = {0};
     struct gradcmp_error side_error = {0};
     bool has_bits = false, is_float = gcmp_dtype_is_float((enum gradcmp_dtype)parameter->dtype);
     struct gcmp_job job = {.a = {.catalogue = item->catalogue,

@@ -22,7 +22,7 @@ static struct flat *make_flat(size_t weights, const uint64_t *elems, size_t part
     struct flat *flat = calloc(1, sizeof *flat);
     hand_init(&flat->hand);
     for (size_t i = 0; i < weights + parts; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, i < weights ? "w%zu" : "part%zu",
                  i < weights ? i : i - weights);
         HAND_WHOLE(&flat->hand, "param", name, i < weights ? elems[i] : sizes[i - weights]);
