@@ -123,7 +123,7 @@ static enum gradcmp_status add_weight(struct cut *cut, const struct gradcmp_stor
     *weight = (struct gcmp_flat_weight){.stored = stored, .order = order};
     weight->is_expert = name.is_expert;
     weight->is_shared =
-        shares_embedding(cut->catalogue) && name.has_vocab_rows && stored->ndim == 2;
+        name.has_vocab_rows && stored->ndim == 2 && shares_embedding(cut->catalogue);
     if (!is_usable(stored) || !gcmp_product(stored->shape, stored->ndim, &weight->elems)) {
         GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT, "%s: no whole tensor of one rank", stored->key);
     }

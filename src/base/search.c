@@ -82,8 +82,7 @@ enum gradcmp_status gcmp_search_look(const struct gcmp_search *search, const cha
         bool is_mark = gcmp_name_matches(entry, marks, sizeof marks / sizeof *marks);
         folder->marked = folder->marked || is_mark;
         folder->fixed = folder->fixed || (is_mark && fnmatch("*.safetensors*", entry, 0) != 0);
-        folder->weak = folder->weak ||
-                       gcmp_name_matches(entry, weak_marks, sizeof weak_marks / sizeof *weak_marks);
+        folder->weak = folder->weak || gcmp_is_weak_mark(entry);
         folder->array = folder->array || strcmp(entry, ".zarray") == 0;
         folder->shards = folder->shards || fnmatch("*.distcp", entry, 0) == 0;
         folder->metadata = folder->metadata || strcmp(entry, ".metadata") == 0 ||
