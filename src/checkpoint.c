@@ -353,12 +353,6 @@ enum gradcmp_status gcmp_checkpoint_load_all(struct gradcmp_checkpoint *checkpoi
     return GRADCMP_OK;
 }
 
-bool gcmp_says_tied(const struct gradcmp_catalogue *catalogue) {
-    const struct gradcmp_setting *untie =
-        gcmp_catalogue_setting(catalogue, "untie_embeddings_and_output_weights");
-    return untie != NULL && untie->kind == GRADCMP_SETTING_BOOL && untie->integer == 0;
-}
-
 enum gradcmp_dtype gcmp_weights_dtype(const struct gradcmp_catalogue *catalogue) {
     uint64_t elems[GRADCMP_DTYPE_COUNT] = {0};
     for (size_t i = 0; i < catalogue->stored_count; i++) {

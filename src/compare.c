@@ -447,13 +447,6 @@ static enum gradcmp_status note_unplaced(struct gcmp_comparison *comparison,
                           count, pair->parameter_count, first->name);
 }
 
-/* True where the run's arguments give the output layer weights of its own. */
-static bool says_untied(const struct gradcmp_checkpoint *checkpoint) {
-    const struct gradcmp_setting *untie =
-        gcmp_catalogue_setting(&checkpoint->catalogue, "untie_embeddings_and_output_weights");
-    return untie != NULL && untie->kind == GRADCMP_SETTING_BOOL && untie->integer != 0;
-}
-
 /* The head is behind the layers that are there, whatever arguments count. */
 static void place_heads(struct gradcmp_pair_report *pair) {
     int64_t head = (int64_t)pair->bound.layers + 1;
@@ -472,7 +465,8 @@ static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size
     GCMP_TRY(gcmp_previous_check(comparison, candidate, &pair->bound, error));
     struct gcmp_pairing_input input = {
         comparison->baseline.model, candidate->model, filter, true_vocab(comparison, candidate),
-        says_untied(comparison->baseline.checkpoint) || says_untied(candidate->checkpoint)};
+        gcmp_says_tied(&comparison->baseline.checkpoint->catalogue, false) ||
+            gcmp_says_tied(&candidate->checkpoint->catalogue, false)};
     GCMP_TRY(gcmp_pair_parameters(&input, comparison->report->arena, pair,
                                   &comparison->pairings[index], error));
     place_heads(pair);

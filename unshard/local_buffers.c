@@ -108,10 +108,7 @@ static enum gradcmp_status collect_parts(struct cut *cut, const char *state,
 /* The run ties the output layer to the embedding, and they are on two stages: then both are apart.
  */
 static bool shares_embedding(const struct gradcmp_catalogue *catalogue) {
-    const struct gradcmp_setting *untie =
-        gcmp_catalogue_setting(catalogue, "untie_embeddings_and_output_weights");
-    return catalogue->parallel.pp > 1 && untie != NULL && untie->kind == GRADCMP_SETTING_BOOL &&
-           untie->integer == 0;
+    return catalogue->parallel.pp > 1 && gcmp_says_tied(catalogue, true);
 }
 
 /* Take one weight, which stands `order`-th in its rank's state dict. */

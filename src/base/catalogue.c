@@ -70,6 +70,12 @@ const struct gradcmp_setting *gcmp_catalogue_setting(const struct gradcmp_catalo
     return NULL;
 }
 
+bool gcmp_says_tied(const struct gradcmp_catalogue *catalogue, bool tied) {
+    const struct gradcmp_setting *untie =
+        gcmp_catalogue_setting(catalogue, "untie_embeddings_and_output_weights");
+    return untie != NULL && untie->kind == GRADCMP_SETTING_BOOL && (untie->integer == 0) == tied;
+}
+
 enum gradcmp_status gcmp_catalogue_set(struct gradcmp_catalogue *catalogue,
                                        const struct gradcmp_setting *setting,
                                        struct gradcmp_error *error) {

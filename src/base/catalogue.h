@@ -40,6 +40,9 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_catalogue_set(struct gradcmp_catalogue
 /* Find a setting, or NULL. */
 const struct gradcmp_setting *gcmp_catalogue_setting(const struct gradcmp_catalogue *catalogue,
                                                      const char *name);
+/* True where the run says that the output layer shares the embedding's weights, or, with `tied`
+ * false, that it has its own; a run may say neither. */
+bool gcmp_says_tied(const struct gradcmp_catalogue *catalogue, bool tied);
 
 /* Add one line for the reader of the report. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_catalogue_note(struct gradcmp_catalogue *catalogue,
