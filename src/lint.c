@@ -273,6 +273,23 @@ static enum gradcmp_status read_all(struct gcmp_lint_content *content,
     return GRADCMP_OK;
 }
 
+/* Tell where both of a pair are the same file or folder. */
+static enum gradcmp_status note_one(struct gcmp_lint_source *a, const struct gcmp_lint_source *b,
+                                    struct gradcmp_error *error) {
+    struct gcmp_dir *dir_a = NULL, *dir_b = NULL;
+    enum gradcmp_status status = gcmp_dir_open(a->path, &dir_a, error);
+    if (status == GRADCMP_OK) {
+        status = gcmp_dir_open(b->path, &dir_b, error);
+    }
+    const char *note = status == GRADCMP_OK ? gcmp_dir_one_note(dir_a, dir_b) : NULL;
+    if (note != NULL) {
+        gcmp_lint_note(a, "%s", note);
+    }
+    gcmp_dir_close(dir_a);
+    gcmp_dir_close(dir_b);
+    return status;
+}
+
 static enum gradcmp_status look(struct gradcmp_evidence *evidence, struct gradcmp_error *error) {
     struct gcmp_lint_content *content = evidence->content;
     GCMP_TRY(read_all(content, error));
@@ -282,8 +299,12 @@ static enum gradcmp_status look(struct gradcmp_evidence *evidence, struct gradcm
     if (content->sets == 0) {
         content->sets = gcmp_lint_choose_sets(&content->run);
     }
-    GCMP_TRY(content->is_pair ? gcmp_lint_judge_pair(content, evidence->arena, error)
-                              : gcmp_lint_judge(content, evidence->arena, error));
+    if (content->is_pair) {
+        GCMP_TRY(gcmp_lint_judge_pair(content, evidence->arena, error));
+        GCMP_TRY(note_one(&content->run.sources[0], &content->run.sources[1], error));
+    } else {
+        GCMP_TRY(gcmp_lint_judge(content, evidence->arena, error));
+    }
     GCMP_TRY(gather_notes(evidence, error));
     return fill_cases(evidence, error);
 }

@@ -568,6 +568,11 @@ bool gcmp_dir_is_one(const struct gcmp_dir *a, const struct gcmp_dir *b) {
             stat_a.st_dev == stat_b.st_dev && stat_a.st_ino == stat_b.st_ino);
 }
 
+const char *gcmp_dir_one_note(const struct gcmp_dir *a, const struct gcmp_dir *b) {
+    return gcmp_dir_is_one(a, b) ? "A and B are the same files, and that they agree proves nothing"
+                                 : NULL;
+}
+
 uint32_t gcmp_dir_file_count(const struct gcmp_dir *dir) {
     return dir->file_count;
 }

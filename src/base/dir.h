@@ -90,6 +90,8 @@ uint64_t gcmp_dir_file_bytes(const struct gcmp_dir *dir, uint32_t file);
 bool gcmp_dir_same_files(const struct gcmp_dir *a, const struct gcmp_dir *b);
 /* True where both were opened at one place, however it was named, or have the same files. */
 bool gcmp_dir_is_one(const struct gcmp_dir *a, const struct gcmp_dir *b);
+/* The note for a comparison of two that are one; NULL where they are not. */
+const char *gcmp_dir_one_note(const struct gcmp_dir *a, const struct gcmp_dir *b);
 
 /* Read exactly `count` bytes at `offset`; a short file is corrupt, at the first byte that lacks.
  * Thread-safe. */

@@ -239,9 +239,9 @@ static enum gradcmp_status conclude(struct pass *pass, struct gradcmp_error *err
 /* One checkpoint under two names is told, and a part against the whole is refused. */
 static enum gradcmp_status check_two(const struct gcmp_bits_match *match,
                                      struct gradcmp_error *error) {
-    if (gcmp_dir_is_one(match->a->dir, match->b->dir)) {
-        GCMP_TRY(gcmp_bits_note(match->b, error,
-                                "A and B are the same files, and that they agree proves nothing"));
+    const char *note = gcmp_dir_one_note(match->a->dir, match->b->dir);
+    if (note != NULL) {
+        GCMP_TRY(gcmp_bits_note(match->b, error, "%s", note));
     }
     return gcmp_check_parts(gcmp_dir_path(match->a->dir), gcmp_dir_path(match->b->dir), error);
 }

@@ -483,9 +483,7 @@ static enum gradcmp_status judge(struct gradcmp_evidence *evidence,
         GCMP_FAIL_MEMORY(error);
     }
     fill_cases(evidence, judgement);
-    if (gcmp_dir_is_one(content->a.dir, content->b.dir)) {
-        add_note(evidence, "A and B are the same files, and that they agree proves nothing");
-    }
+    add_note(evidence, gcmp_dir_one_note(content->a.dir, content->b.dir));
     add_left_out_note(evidence, content);
     add_side_notes(evidence, "A", &content->a);
     add_side_notes(evidence, "B", &content->b);

@@ -216,6 +216,11 @@ void gcmp_trace_write_json(const struct gradcmp_evidence *evidence, struct gcmp_
     gcmp_emit_text(json, "structural", content->structural);
     gcmp_emit_text(json, "reading", content->reading);
     emit_troubles(json, content->run);
+    gcmp_emit_open_array(json, "notes", true);
+    for (size_t i = 0; i < evidence->note_count; i++) {
+        gcmp_emit_text(json, NULL, evidence->notes[i]);
+    }
+    gcmp_emit_close(json);
     gcmp_emit_open_array(json, "ranks", true);
     for (size_t i = 0; i < content->rank_count; i++) {
         const struct gcmp_trace_rank *rank = &content->ranks[i];

@@ -123,6 +123,16 @@ static void add_troubles(struct gcmp_page *page, const struct gcmp_trace_run *ru
     }
 }
 
+static void add_notes(struct gcmp_page *page, const struct gradcmp_evidence *evidence) {
+    if (evidence->note_count > 0) {
+        gcmp_page_heading(page, "notes");
+    }
+    for (size_t i = 0; i < evidence->note_count; i++) {
+        gcmp_page_add(page, "  ");
+        gcmp_page_wrap(page, 2, 2, evidence->notes[i]);
+    }
+}
+
 void gcmp_trace_write_text(const struct gradcmp_evidence *evidence, struct gcmp_page *page) {
     static const char *const words[] = {"MATCH", "DIVERGED", "INVALID"};
     const struct gcmp_trace_content *content = evidence->content;
@@ -131,6 +141,7 @@ void gcmp_trace_write_text(const struct gradcmp_evidence *evidence, struct gcmp_
     add_traces(page, content);
     add_ranks(page, content);
     add_troubles(page, content->run);
+    add_notes(page, evidence);
     gcmp_page_end_line(page);
     gcmp_page_ink(page, ink_of(content->verdict), words[content->verdict]);
     gcmp_page_add(page, ": ");

@@ -156,6 +156,19 @@ static enum gradcmp_status add_cases(struct session *s) {
     return GRADCMP_OK;
 }
 
+static enum gradcmp_status add_note(struct session *s) {
+    const char *note = gcmp_dir_one_note(s->dir_a, s->dir_b);
+    if (note == NULL) {
+        return GRADCMP_OK;
+    }
+    s->evidence->notes = gcmp_arena_alloc(s->run->arena, 1, sizeof *s->evidence->notes);
+    if (s->evidence->notes == NULL) {
+        GCMP_FAIL_MEMORY(s->error);
+    }
+    s->evidence->notes[s->evidence->note_count++] = note;
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status fill_evidence(struct session *s, const char *a, const char *b) {
     struct gradcmp_evidence *evidence = s->evidence;
     GCMP_TRY(gcmp_traces_combine(s->run, s->content, s->error));
@@ -172,6 +185,7 @@ static enum gradcmp_status fill_evidence(struct session *s, const char *a, const
         GCMP_FAIL_MEMORY(s->error);
     }
     evidence->path_count = 2;
+    GCMP_TRY(add_note(s));
     evidence->content = s->content;
     evidence->writers = &writers;
     return GRADCMP_OK;

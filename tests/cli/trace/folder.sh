@@ -13,3 +13,7 @@ try trace a/ops b/boundary
 rm -r b/boundary
 try trace a b
 try trace --lenient a b
+cp -al a linked
+for other in a linked; do # two names of one proves nothing
+    try trace a $other
+done
