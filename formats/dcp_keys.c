@@ -1,66 +1,60 @@
 /* The grammar of keys. Who writes which:
+ *
  *   torch, nested           model.<name>, optim.state.<name>.<state>,
- * optim.param_groups.<i>.<option> torch, flattened        state.<name>.<state>, also below
- * "optimizer."; names at top level torch, raw              optimizer.state.<id>.<state>: integers
- * in the order of the parameters Megatron, model space
- * [chained_<n>.]optimizer.state.<state>.<name>; names at top level Megatron, buckets
- * optimizer.distributed.dp_group_idx_<n>. ... .<state> Names hold dots and digits and may hold the
- * words of states themselves. */
+ *                           optim.param_groups.<i>.<option>
+ *   torch, flattened        state.<name>.<state>, also below "optimizer."; names at top level
+ *   torch, raw              optimizer.state.<id>.<state>: integers in the order of the parameters
+ *   Megatron, model space   [chained_<n>.]optimizer.state.<state>.<name>; names at top level
+ *   Megatron, buckets       optimizer.distributed.dp_group_idx_<n>. ... .<state>
+ *
+ * Names hold dots and digits and may hold the words of states themselves. */
 #include "formats/dcp_keys.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/word.h"
 
 /* States as optimizers name them. */
 static const char *const known_states[] = {
-    "exp_avg",   "exp_avg_sq", "max_exp_avg_sq", "step",         "momentum_buffer", "fp32_param",
-    "param",     "fp32",       "master_param",   "square_avg",   "acc_delta",       "sum",
-    "main_grad", "grad_avg",   "exp_inf",        "exp_avg_diff",
+    "exp_avg",      "exp_avg_sq", "max_exp_avg_sq", "step",         "momentum_buffer",
+    "fp32_param",   "param",      "fp32",           "master_param", "square_avg",
+    "acc_delta",    "sum",        "main_grad",      "grad_avg",     "exp_inf",
+    "exp_avg_diff", NULL,
 };
 
 /* Those of them that nobody calls a module or a parameter. */
-static const char *const clear_states[] = {"exp_avg",         "exp_avg_sq", "max_exp_avg_sq",
-                                           "momentum_buffer", "main_grad",  "fp32_param"};
+static const char *const clear_states[] = {
+    "exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer", "main_grad", "fp32_param", NULL};
 
 /* Copies of the weights in the optimizer, whatever they are called. */
-static const char *const master_states[] = {"fp32_param", "param", "fp32", "master_param"};
+static const char *const master_states[] = {"fp32_param", "param", "fp32", "master_param", NULL};
 
 /* What trainers call the dict of a model's weights. */
 static const char *const models[] = {
-    "model", "state_dict", "module", "model_state_dict", "model_state", "net", "network",
+    "model", "state_dict", "module", "model_state_dict", "model_state", "net", "network", NULL,
 };
 
 /* Top-level names that hold no weights. */
 static const char *const other_roots[] = {
-    "optimizer", "optim",        "param_groups",        "rng_state", "train_state", "dataloader",
-    "scheduler", "lr_scheduler", "opt_param_scheduler", "sampler",   "scaler",      "args",
+    "optimizer",  "optim",     "param_groups", "rng_state",           "train_state",
+    "dataloader", "scheduler", "lr_scheduler", "opt_param_scheduler", "sampler",
+    "scaler",     "args",      NULL,
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-/* Find a text of `bytes` bytes in a list; NULL when it is not there. */
-static const char *find_word(const char *const *words, size_t count, const char *text,
-                             size_t bytes) {
-    for (size_t i = 0; i < count; i++) {
-        if (strlen(words[i]) == bytes && memcmp(words[i], text, bytes) == 0) {
-            return words[i];
-        }
-    }
-    return NULL;
-}
-
 static bool is_known_state(const char *text, size_t bytes) {
-    return find_word(known_states, COUNT_OF(known_states), text, bytes) != NULL;
+    return gcmp_find_word(text, bytes, known_states) != NULL;
 }
 
 bool gcmp_dcp_is_clear_state(const char *text, size_t bytes) {
-    return find_word(clear_states, COUNT_OF(clear_states), text, bytes) != NULL;
+    return gcmp_find_word(text, bytes, clear_states) != NULL;
 }
 
 bool gcmp_dcp_is_model(const char *word) {
-    return find_word(models, COUNT_OF(models), word, strlen(word)) != NULL;
+    return gcmp_find_word(word, strlen(word), models) != NULL;
 }
 
 /* How surely a word means a state. */
@@ -70,10 +64,10 @@ static int rank_state(const char *text, size_t bytes) {
 
 /* The name under which a state is listed. NULL without memory. */
 static const char *state_name(struct gcmp_arena *arena, const char *text, size_t bytes) {
-    if (find_word(master_states, COUNT_OF(master_states), text, bytes) != NULL) {
+    if (gcmp_find_word(text, bytes, master_states) != NULL) {
         return "fp32_param"; /* so that "param" is always the model's weight */
     }
-    const char *known = find_word(known_states, COUNT_OF(known_states), text, bytes);
+    const char *known = gcmp_find_word(text, bytes, known_states);
     return known != NULL ? known : gcmp_arena_text(arena, text, bytes);
 }
 
@@ -133,8 +127,8 @@ static const char *skip_to_state(const char *key) {
 
 static bool is_other(const char *key) {
     size_t root = strcspn(key, "./");
-    return find_word(other_roots, COUNT_OF(other_roots), key, root) != NULL ||
-           strstr(key, "/shard_") != NULL || strstr(key, "._extra_state") != NULL;
+    return gcmp_find_word(key, root, other_roots) != NULL || strstr(key, "/shard_") != NULL ||
+           strstr(key, "._extra_state") != NULL;
 }
 
 /* A bucket's key ends with its state; the objects that describe buckets have none. */

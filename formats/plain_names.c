@@ -9,26 +9,22 @@
 #include "base/catalogue.h"
 #include "base/checked.h"
 #include "base/dir.h"
+#include "base/word.h"
 #include "formats/dcp_names.h"
 
 /* Words that mean a state behind "optimizer.". */
-static const char *const optimizer_words[] = {"step", "param",        "fp32",
-                                              "sum",  "master_param", "square_avg"};
+static const char *const optimizer_words[] = {"step",         "param",      "fp32", "sum",
+                                              "master_param", "square_avg", NULL};
 /* Words for a gradient in front of a name or behind it ("x.weight.grad"). */
-static const char *const gradient_words[] = {"grad", "grads", "gradient", "gradients"};
+static const char *const gradient_words[] = {"grad", "grads", "gradient", "gradients", NULL};
 
 static const char *const optimizer_prefixes[] = {"optimizer.", "optim.", "opt.",
                                                  "optimizer_state."};
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-static bool is_among(const char *const *words, size_t count, const char *text, size_t bytes) {
-    for (size_t i = 0; i < count; i++) {
-        if (strlen(words[i]) == bytes && memcmp(words[i], text, bytes) == 0) {
-            return true;
-        }
-    }
-    return false;
+static bool is_among(const char *const *words, const char *text, size_t bytes) {
+    return gcmp_find_word(text, bytes, words) != NULL;
 }
 
 /* True where the first or the last of several words means a state wherever it begins or ends a
@@ -41,9 +37,8 @@ static bool has_state(const char *text, bool in_optimizer) {
     size_t first_bytes = strcspn(text, "."), last_bytes = strlen(last + 1);
     return gcmp_dcp_is_clear_state(text, first_bytes) ||
            gcmp_dcp_is_clear_state(last + 1, last_bytes) ||
-           (in_optimizer &&
-            (is_among(optimizer_words, COUNT_OF(optimizer_words), text, first_bytes) ||
-             is_among(optimizer_words, COUNT_OF(optimizer_words), last + 1, last_bytes)));
+           (in_optimizer && (is_among(optimizer_words, text, first_bytes) ||
+                             is_among(optimizer_words, last + 1, last_bytes)));
 }
 
 /* What is behind the prefix of an optimizer's name; NULL where there is none. */
@@ -68,12 +63,12 @@ static const char *canonical_form(struct gcmp_arena *arena, const char *text) {
         return gcmp_arena_format(arena, "optimizer.state.%s", states);
     }
     size_t first = strcspn(text, ".");
-    if (text[first] == '.' && is_among(gradient_words, COUNT_OF(gradient_words), text, first)) {
+    if (text[first] == '.' && is_among(gradient_words, text, first)) {
         return gcmp_arena_format(arena, "optimizer.state.main_grad%s", text + first);
     }
     const char *last = strrchr(text, '.');
     if (last != NULL && last != text && last - text <= INT_MAX &&
-        is_among(gradient_words, COUNT_OF(gradient_words), last + 1, strlen(last + 1))) {
+        is_among(gradient_words, last + 1, strlen(last + 1))) {
         return gcmp_arena_format(arena, "optimizer.state.main_grad.%.*s", (int)(last - text), text);
     }
     return text;

@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/word.h"
+
 enum role { ROLE_FIRST, ROLE_LAST, ROLE_SQUARE, ROLE_INNER };
 
 /* How often each role occurs, and the last matrix of the chain. */
@@ -42,15 +44,10 @@ static bool is_later(const struct chain *chain, const struct gcmp_local_paramete
 
 /* Names that Megatron gives to what a module ends with, now and before 2023. */
 static bool is_called_last(const struct gcmp_local_parameter *matrix) {
-    static const char *const names[] = {"linear_fc2", "linear_proj", "dense_4h_to_h", "dense"};
+    static const char *const names[] = {"linear_fc2", "linear_proj", "dense_4h_to_h", "dense",
+                                        NULL};
     struct gcmp_name_parts parts = gcmp_name_split(gcmp_local_text(matrix));
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strlen(names[i]) == parts.module_bytes &&
-            memcmp(names[i], parts.module, parts.module_bytes) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return gcmp_find_word(parts.module, parts.module_bytes, names) != NULL;
 }
 
 /* The order in which modules are made proves nothing for modules that are not Megatron's own: there

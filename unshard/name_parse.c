@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/layer_word.h"
+#include "base/word.h"
 
 /* One component of a name. */
 struct part {
@@ -43,14 +44,11 @@ static const char *const VOCAB_WORDS[] = {"word_embeddings", "embed_tokens", "wt
                                           "lm_head",         "embed_out",    NULL};
 
 static bool is_word(const struct part *part, const char *word) {
-    return strlen(word) == part->bytes && memcmp(word, part->at, part->bytes) == 0;
+    return gcmp_is_word(part->at, part->bytes, word);
 }
 
 static bool is_among(const struct part *part, const char *const *words) {
-    while (*words != NULL && !is_word(part, *words)) {
-        words++;
-    }
-    return *words != NULL;
+    return gcmp_find_word(part->at, part->bytes, words) != NULL;
 }
 
 /* True for a word of the list, and for one that ends with "_" and such a word, unless it begins

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/word.h"
+
 /* Modules in the order in which their parents make them: one list is in order for all parents. */
 static const char *const MODULES[] = {
     /* of a model of vision and language, of the language model, of its embedding */
@@ -67,7 +69,7 @@ struct words {
 };
 
 static bool is_word(struct word word, const char *text) {
-    return strlen(text) == word.bytes && memcmp(word.at, text, word.bytes) == 0;
+    return gcmp_is_word(word.at, word.bytes, text);
 }
 
 /* Index of a word in a list; `unknown` and more where it has none, by its letters. */

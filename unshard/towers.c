@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/word.h"
 
 /* What a component of a name is to what stands beside it under the same prefix. */
 enum role {
@@ -118,28 +119,15 @@ struct step {
     enum role role;
 };
 
-static bool is_among(const char *at, size_t bytes, const char *const *words) {
-    for (; *words != NULL; words++) {
-        if (strlen(*words) == bytes && memcmp(*words, at, bytes) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_word(const char *at, size_t bytes, const char *word) {
-    return strlen(word) == bytes && memcmp(word, at, bytes) == 0;
-}
-
 static enum role role_of(const char *at, size_t bytes) {
-    return is_word(at, bytes, "encoder")         ? ROLE_ENCODER
-           : is_word(at, bytes, "decoder")       ? ROLE_DECODER
-           : is_word(at, bytes, "text_model")    ? ROLE_TEXT
-           : is_among(at, bytes, TOWER_WORDS)    ? ROLE_TOWER
-           : is_among(at, bytes, BRIDGE_WORDS)   ? ROLE_BRIDGE
-           : is_among(at, bytes, LANGUAGE_WORDS) ? ROLE_LANGUAGE
-           : is_among(at, bytes, PAIRED_WORDS)   ? ROLE_PAIRED
-                                                 : ROLE_NONE;
+    return gcmp_is_word(at, bytes, "encoder")                  ? ROLE_ENCODER
+           : gcmp_is_word(at, bytes, "decoder")                ? ROLE_DECODER
+           : gcmp_is_word(at, bytes, "text_model")             ? ROLE_TEXT
+           : gcmp_find_word(at, bytes, TOWER_WORDS) != NULL    ? ROLE_TOWER
+           : gcmp_find_word(at, bytes, BRIDGE_WORDS) != NULL   ? ROLE_BRIDGE
+           : gcmp_find_word(at, bytes, LANGUAGE_WORDS) != NULL ? ROLE_LANGUAGE
+           : gcmp_find_word(at, bytes, PAIRED_WORDS) != NULL   ? ROLE_PAIRED
+                                                               : ROLE_NONE;
 }
 
 static struct walk walk_of(const struct gcmp_name *name) {
@@ -159,7 +147,7 @@ static bool next_step(struct walk *walk, struct step *step) {
         walk->at += bytes + 1;
         bool is_last = walk->is_stack && step->end == walk->bytes;
         bool wraps_last = walk->is_stack && step->end < walk->bytes &&
-                          is_word(at, bytes, "model") &&
+                          gcmp_is_word(at, bytes, "model") &&
                           memchr(dot + 1, '.', walk->bytes - walk->at) == NULL;
         step->role = is_last || wraps_last ? ROLE_LAYERS : step->role;
         if (step->role != ROLE_NONE) {
@@ -342,7 +330,7 @@ uint64_t gcmp_towers_before(const struct gcmp_towers *towers, const struct gcmp_
 static bool is_input(const struct walk *walk, size_t from) {
     for (unsigned depth = 0; depth < 2 && from < walk->bytes; depth++) {
         size_t bytes = strcspn(walk->text + from, ".");
-        if (is_among(walk->text + from, bytes, INPUT_WORDS)) {
+        if (gcmp_find_word(walk->text + from, bytes, INPUT_WORDS) != NULL) {
             return true;
         }
         if (strcspn(walk->text + from, "0123456789") < bytes) {

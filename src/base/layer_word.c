@@ -3,15 +3,13 @@
 
 #include <string.h>
 
-static const char *const LAYER_WORDS[] = {"layers", "layer", "h", "blocks", "resblocks", "block"};
+#include "base/word.h"
+
+static const char *const LAYER_WORDS[] = {"layers",    "layer", "h", "blocks",
+                                          "resblocks", "block", NULL};
 
 bool gcmp_is_layer_word(const char *at, size_t bytes) {
-    for (size_t i = 0; i < sizeof LAYER_WORDS / sizeof LAYER_WORDS[0]; i++) {
-        if (strlen(LAYER_WORDS[i]) == bytes && memcmp(LAYER_WORDS[i], at, bytes) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return gcmp_find_word(at, bytes, LAYER_WORDS) != NULL;
 }
 
 int64_t gcmp_read_index(const char *at, size_t bytes) {
