@@ -156,9 +156,10 @@ static enum gradcmp_status add_cases(struct session *s) {
     return GRADCMP_OK;
 }
 
+/* Two names of the same files agree, and that proves nothing. */
 static enum gradcmp_status add_note(struct session *s) {
     const char *note = gcmp_dir_one_note(s->dir_a, s->dir_b);
-    if (note == NULL) {
+    if (note == NULL || s->content->verdict != GCMP_TRACE_MATCH) {
         return GRADCMP_OK;
     }
     s->evidence->notes = gcmp_arena_alloc(s->run->arena, 1, sizeof *s->evidence->notes);
