@@ -475,6 +475,13 @@ static int common_scale_log2(const struct gradcmp_tally *tally) {
     return -ilogb(fmax(tally->max_a, tally->max_b));
 }
 
+static void take_sums(struct gradcmp_tally *tally, const struct gradcmp_tally *scaled) {
+    tally->a2 = scaled->a2;
+    tally->b2 = scaled->b2;
+    tally->ad = scaled->ad;
+    tally->d2 = scaled->d2;
+}
+
 /* Plan to read copies of float64 again, scaled, whose squares left the range. */
 static enum gradcmp_status plan_scaled_copies(const struct plan *plan, struct plan *again,
                                               struct gradcmp_error *error) {
@@ -504,12 +511,7 @@ static enum gradcmp_status measure_scaled_copies(struct gcmp_comparison *compari
         status = run_plan(comparison, &again, error);
     }
     for (size_t r = 0; status == GRADCMP_OK && r < again.result_count; r++) {
-        const struct gradcmp_tally *scaled = &again.tallies[r];
-        struct gradcmp_tally *tally = &plan->tallies[again.targets[r].parameter];
-        tally->a2 = scaled->a2;
-        tally->b2 = scaled->b2;
-        tally->ad = scaled->ad;
-        tally->d2 = scaled->d2;
+        take_sums(&plan->tallies[again.targets[r].parameter], &again.tallies[r]);
     }
     plan_free(&again);
     return status;
@@ -562,10 +564,7 @@ static enum gradcmp_status plan_scaled(const struct gcmp_comparison *comparison,
 
 static void take_both(struct gradcmp_parameter_report *report, const struct gradcmp_tally *scaled,
                       int scale_log2) {
-    report->tally.a2 = scaled->a2;
-    report->tally.b2 = scaled->b2;
-    report->tally.ad = scaled->ad;
-    report->tally.d2 = scaled->d2;
+    take_sums(&report->tally, scaled);
     report->tally.max_d = scaled->max_d;
     report->tally.max_a = scaled->max_a;
     report->tally.max_b = scaled->max_b;
