@@ -298,6 +298,9 @@ static enum gradcmp_status look(struct gradcmp_evidence *evidence, struct gradcm
     }
     if (content->sets == 0) {
         content->sets = gcmp_lint_choose_sets(&content->run);
+        if (content->sets == GCMP_LINT_MEGATRON && !content->is_pair) {
+            gcmp_lint_note_trainer(&content->run);
+        }
     }
     if (content->is_pair) {
         GCMP_TRY(gcmp_lint_judge_pair(content, evidence->arena, error));

@@ -4,6 +4,7 @@
 
 #include "base/grow.h"
 #include "base/text.h"
+#include "base/word.h"
 #include "lint/lint.h"
 
 enum gradcmp_status gcmp_lint_parse_sets(const char *text, unsigned *out,
@@ -65,6 +66,54 @@ unsigned gcmp_lint_choose_sets(const struct gcmp_lint_run *run) {
         }
     }
     return GCMP_LINT_MEGATRON;
+}
+
+static bool is_of_megatron(const struct gcmp_lint_source *source) {
+    static const char *const arguments[] = {"adam_beta1",
+                                            "attention_dropout",
+                                            "clip_grad",
+                                            "context_parallel_size",
+                                            "cross_entropy_loss_fusion",
+                                            "deterministic_mode",
+                                            "expert_model_parallel_size",
+                                            "global_batch_size",
+                                            "hidden_dropout",
+                                            "hidden_size",
+                                            "micro_batch_size",
+                                            "num_attention_heads",
+                                            "num_layers",
+                                            "pipeline_model_parallel_size",
+                                            "tensor_model_parallel_size",
+                                            "tokenizer_type",
+                                            "tp_comm_overlap",
+                                            "train_iters",
+                                            "train_samples",
+                                            "transformer_impl",
+                                            "use_distributed_optimizer",
+                                            NULL};
+    for (size_t i = 0; i < source->count; i++) {
+        const struct gcmp_lint_setting *setting = &source->settings[i];
+        if (setting->kind == GCMP_LINT_ARG &&
+            gcmp_find_word(setting->name, strlen(setting->name), arguments) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void gcmp_lint_note_trainer(const struct gcmp_lint_run *run) {
+    bool has_args = false;
+    for (size_t i = 0; i < run->source_count; i++) {
+        has_args = has_args || run->sources[i].has_args;
+        if (is_of_megatron(&run->sources[i]) || run->sources[i].unknown_arguments != NULL) {
+            return;
+        }
+    }
+    if (has_args) {
+        gcmp_lint_note(&run->sources[0],
+                       "no argument of Megatron-LM was found, by whose rules this is judged: other "
+                       "trainers spell their settings otherwise");
+    }
 }
 
 static enum gradcmp_status append(struct gcmp_lint_content *content,

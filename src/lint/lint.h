@@ -24,6 +24,10 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_lint_parse_sets(const char *text, unsi
 /* The set that the sources ask for. */
 unsigned gcmp_lint_choose_sets(const struct gcmp_lint_run *run);
 
+/* Note where arguments are known and none of them is one of Megatron-LM's, whose rules are chosen.
+ */
+void gcmp_lint_note_trainer(const struct gcmp_lint_run *run);
+
 /* Apply all rules of content->sets. Strings live in `arena`. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_lint_judge(struct gcmp_lint_content *content,
                                                      struct gcmp_arena *arena,
