@@ -148,9 +148,10 @@ static enum gradcmp_status plan_parameter(struct check_plan *plan, struct gcmp_a
     struct check_origin origin = {CHECK_VALUES, parameter, 0, 0, NULL};
     size_t whole = plan->count;
     GCMP_TRY(plan_add(plan, origin, NULL, 0, used, error));
-    if (used < parameter->elem_count) {
+    for (uint32_t copy = 0; copy < parameter->copy_count && used < parameter->elem_count; copy++) {
         origin.kind = CHECK_PADDING;
         GCMP_TRY(plan_add(plan, origin, NULL, used, parameter->elem_count - used, error));
+        plan->jobs[plan->count - 1].a.copy = copy;
     }
     for (uint32_t copy = 1; copy < parameter->copy_count; copy++) {
         struct gcmp_side other = side_of(plan, parameter, copy);
@@ -282,23 +283,44 @@ static enum gradcmp_status plan_masters(struct check_plan *plan, const struct fi
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status plan_tied(struct check_plan *plan, const struct gradcmp_model *model,
-                                     struct gradcmp_error *error) {
-    const struct gradcmp_parameter *embedding = NULL, *output = NULL;
+/* The embedding of an output layer's shape; of several, that whose name begins most like it. NULL:
+ * there is none. */
+static const struct gradcmp_parameter *find_embedding(const struct gradcmp_model *model,
+                                                      const struct gradcmp_parameter *output) {
+    const struct gradcmp_parameter *found = NULL;
+    size_t most = 0;
     for (size_t i = 0; i < model->count; i++) {
         const struct gradcmp_parameter *parameter = &model->parameters[i];
-        if (parameter->vocab_rows && parameter->ndim == 2) {
-            *(parameter->layer == 0 ? &embedding : &output) = parameter;
+        size_t alike = 0;
+        while (parameter->name[alike] != '\0' && parameter->name[alike] == output->name[alike]) {
+            alike++;
+        }
+        if (parameter->vocab_rows == GRADCMP_VOCAB_INPUT && parameter->ndim == 2 &&
+            parameter->shape[0] == output->shape[0] &&
+            parameter->elem_count == output->elem_count && (found == NULL || alike > most)) {
+            found = parameter;
+            most = alike;
         }
     }
-    if (embedding == NULL || output == NULL || embedding->elem_count != output->elem_count ||
-        embedding->shape[0] != output->shape[0] ||
-        !gcmp_says_tied(&plan->checkpoint->catalogue, true)) {
-        return GRADCMP_OK;
+    return found;
+}
+
+/* A tied output layer has the values of its embedding. */
+static enum gradcmp_status plan_tied(struct check_plan *plan, const struct gradcmp_model *model,
+                                     struct gradcmp_error *error) {
+    bool is_tied = gcmp_says_tied(&plan->checkpoint->catalogue, true);
+    for (size_t i = 0; i < model->count && is_tied; i++) {
+        const struct gradcmp_parameter *output = &model->parameters[i];
+        bool is_output = output->vocab_rows == GRADCMP_VOCAB_OUTPUT && output->ndim == 2;
+        const struct gradcmp_parameter *embedding =
+            is_output ? find_embedding(model, output) : NULL;
+        if (embedding != NULL) {
+            struct gcmp_side other = side_of(plan, output, 0);
+            struct check_origin origin = {CHECK_TIED, embedding, 0, 0, NULL};
+            GCMP_TRY(plan_add(plan, origin, &other, 0, used_elems(plan, embedding), error));
+        }
     }
-    struct gcmp_side other = side_of(plan, output, 0);
-    struct check_origin origin = {CHECK_TIED, embedding, 0, 0, NULL};
-    return plan_add(plan, origin, &other, 0, used_elems(plan, embedding), error);
+    return GRADCMP_OK;
 }
 
 static enum gradcmp_status make_plan(struct check_plan *plan, const struct finding_sink *sink,
@@ -465,7 +487,7 @@ static enum gradcmp_status judge_padding(const struct finding_sink *sink,
     const struct gradcmp_parameter *parameter = origin->parameter;
     unsigned long long odd = tally->elems - tally->zeros_a, elems = tally->elems;
     if (tally->nonfinite_a == 0) {
-        return odd == 0 || !is_optimizer_state(parameter->state)
+        return odd == 0 || origin->job->a.copy > 0 || !is_optimizer_state(parameter->state)
                    ? GRADCMP_OK
                    : gcmp_catalogue_note(catalogue, error,
                                          "%.160s (%.40s): padding rows of the vocabulary are not "

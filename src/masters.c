@@ -40,7 +40,8 @@ static const char *trained_by(const struct gradcmp_checkpoint *checkpoint, const
 /* A tied output layer is stored beside the embedding, which has its master. */
 static bool is_tied_output(const struct gradcmp_checkpoint *checkpoint,
                            const struct gradcmp_parameter *weight) {
-    return weight->vocab_rows && weight->layer > 0 && gcmp_says_tied(&checkpoint->catalogue, true);
+    return weight->vocab_rows == GRADCMP_VOCAB_OUTPUT && weight->ndim == 2 &&
+           gcmp_says_tied(&checkpoint->catalogue, true);
 }
 
 enum gradcmp_status gcmp_find_lost_masters(const struct gradcmp_checkpoint *checkpoint,

@@ -126,10 +126,10 @@ static void fill_report(const struct gcmp_pairing_input *input, const struct gcm
 }
 
 static const struct gradcmp_parameter *find_vocab_rows(const struct gradcmp_model *model,
-                                                       bool head) {
+                                                       enum gradcmp_vocab_rows sort) {
     for (size_t i = 0; i < model->count; i++) {
         const struct gradcmp_parameter *parameter = &model->parameters[i];
-        if (parameter->vocab_rows && parameter->ndim == 2 && (parameter->layer > 0) == head) {
+        if (parameter->vocab_rows == sort && parameter->ndim == 2) {
             return parameter;
         }
     }
@@ -139,12 +139,12 @@ static const struct gradcmp_parameter *find_vocab_rows(const struct gradcmp_mode
 /* Find a tied output layer: stored by one side only, with the shape of that side's embedding. */
 static struct gcmp_tied find_tied(const struct gradcmp_model *a, const struct gradcmp_model *b) {
     struct gcmp_tied none = {NULL, NULL, false};
-    const struct gradcmp_parameter *head_a = find_vocab_rows(a, true);
-    const struct gradcmp_parameter *head_b = find_vocab_rows(b, true);
+    const struct gradcmp_parameter *head_a = find_vocab_rows(a, GRADCMP_VOCAB_OUTPUT);
+    const struct gradcmp_parameter *head_b = find_vocab_rows(b, GRADCMP_VOCAB_OUTPUT);
     if ((head_a == NULL) == (head_b == NULL)) {
         return none;
     }
-    struct gcmp_tied tied = {find_vocab_rows(head_b != NULL ? b : a, false),
+    struct gcmp_tied tied = {find_vocab_rows(head_b != NULL ? b : a, GRADCMP_VOCAB_INPUT),
                              head_b != NULL ? head_b : head_a, head_b != NULL};
     bool same_shape = tied.embedding != NULL && tied.embedding->shape[0] == tied.output->shape[0] &&
                       tied.embedding->shape[1] == tied.output->shape[1];

@@ -327,7 +327,7 @@ static void place_by_name(const struct work *work, const struct placing *placing
     bool is_table = name->has_vocab_rows && name->layer < 0 &&
                     parameter->ndim == (name->is_vector ? 1 : 2) &&
                     parameter->shape[0] >= work->use.catalogue->vocab;
-    parameter->vocab_rows = parameter->vocab_rows || is_table;
+    parameter->vocab_rows = is_table ? (uint8_t)gcmp_name_vocab_rows(name) : parameter->vocab_rows;
     if (item->stated_layer >= 0 || item->wants_head) {
         return;
     }

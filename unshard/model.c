@@ -78,7 +78,8 @@ static void describe(const struct work *work, const struct gcmp_entry *entry,
     out->slabs = slot->slabs;
     out->slab_count = slot->count;
     out->adam = item->stored->adam;
-    out->vocab_rows = has_vocab_rows(work, item);
+    out->vocab_rows =
+        has_vocab_rows(work, item) ? (uint8_t)gcmp_name_vocab_rows(item->name) : GRADCMP_VOCAB_NONE;
     out->replicated =
         work->catalogue->parallel.tp > 1 && !item->is_sharded && !item->name->is_expert;
 }

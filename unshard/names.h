@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "gradcmp/sys/catalogue.h"
+#include "gradcmp/sys/parameter.h"
 
 /* Part of a gated weight that is stored as two tensors: rows of the gate (`_w`), then of the
  * other half (`_v`). */
@@ -28,6 +29,11 @@ struct gcmp_name {
     bool has_vocab_rows; /* a table whose rows are words, if there are as many */
     bool was_unwrapped;  /* a leading "module." or "model." was taken off */
 };
+
+/* What a parameter of that name is, where its rows are those of the vocabulary. */
+static inline enum gradcmp_vocab_rows gcmp_name_vocab_rows(const struct gcmp_name *name) {
+    return name->is_embedding ? GRADCMP_VOCAB_INPUT : GRADCMP_VOCAB_OUTPUT;
+}
 
 /* A name longer than this, or with more components, is GRADCMP_ERROR_LIMIT. */
 enum { GCMP_MAX_NAME_BYTES = 2048, GCMP_MAX_NAME_PARTS = 128 };

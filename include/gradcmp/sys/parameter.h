@@ -28,6 +28,13 @@ struct gradcmp_former {
     double beta;                               /* 0 <= beta < 1 */
 };
 
+/* What a parameter is whose rows are those of the vocabulary. */
+enum gradcmp_vocab_rows {
+    GRADCMP_VOCAB_NONE,   /* its rows are no words */
+    GRADCMP_VOCAB_INPUT,  /* an embedding */
+    GRADCMP_VOCAB_OUTPUT, /* an output layer, or its bias */
+};
+
 /* One logical tensor of one layer, in one state. */
 struct gradcmp_parameter {
     const char *name; /* canonical */
@@ -40,7 +47,7 @@ struct gradcmp_parameter {
     uint32_t copy_count;
     uint8_t ndim;
     uint8_t dtype;      /* enum gradcmp_dtype */
-    uint8_t vocab_rows; /* nonzero: axis 0 counts the rows of the (padded) vocabulary */
+    uint8_t vocab_rows; /* enum gradcmp_vocab_rows: axis 0 counts the (padded) vocabulary */
     uint8_t replicated; /* nonzero: copies exist on ranks by design (norms, router) */
     uint8_t overlap;    /* nonzero: the copies are pieces of one tensor that overlap; they must hold
                            the same bits, or the file is damaged */
