@@ -266,12 +266,15 @@ static void test_names__rows_of_the_vocabulary_only_in_its_tables(void **state) 
         {"layers.0.lm_head.weight", 2, {80, 4}}, {"other.weight", 2, {80, 4}});
     for (size_t i = 0; i < model.count; i++) {
         const struct gradcmp_parameter *parameter = &model.parameters[i];
-        bool is_table = strcmp(parameter->name, "embedding.word_embeddings.weight") == 0 ||
-                        strcmp(parameter->name, "output_layer.weight") == 0 ||
-                        strcmp(parameter->name, "output_layer.bias") == 0 ||
-                        strcmp(parameter->name, "lm_head.weight") == 0 ||
-                        strcmp(parameter->name, "output.weight") == 0;
-        if (parameter->vocab_rows != is_table) {
+        bool is_output = strcmp(parameter->name, "output_layer.weight") == 0 ||
+                         strcmp(parameter->name, "output_layer.bias") == 0 ||
+                         strcmp(parameter->name, "lm_head.weight") == 0 ||
+                         strcmp(parameter->name, "output.weight") == 0;
+        uint8_t expected = is_output ? GRADCMP_VOCAB_OUTPUT
+                           : strcmp(parameter->name, "embedding.word_embeddings.weight") == 0
+                               ? GRADCMP_VOCAB_INPUT
+                               : GRADCMP_VOCAB_NONE;
+        if (parameter->vocab_rows != expected) {
             fail_msg("%s: vocab_rows is %d", parameter->name, parameter->vocab_rows);
         }
     }
