@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sums of two runs of values. */
 /* Fewer values of noise may be alike by chance; more are not sorted. */
 enum { LEAST_REORDERED = 64, MOST_REORDERED = 1 << 17 };
 #define MOST_OTHER 1e-5
 
+/* Sums over the values of two sides, and over their differences. */
 struct likeness {
     double d2, a2, b2;
 };
@@ -179,18 +179,17 @@ static struct likeness compare_row(const struct gcmp_lines *lines, uint64_t row)
     return sums;
 }
 
-double gcmp_sample_row(const struct gcmp_lines *lines, uint64_t row) {
-    struct likeness sums = compare_row(lines, row);
-    return relative(&sums);
-}
-
 double gcmp_sample_row_sq(const struct gcmp_lines *lines, uint64_t row) {
     return compare_row(lines, row).d2;
 }
 
 uint64_t gcmp_sample_tail(const struct gcmp_lines *lines) {
     uint64_t row = lines->rows;
-    while (row > 0 && gcmp_sample_row(lines, row - 1) > lines->limit) {
+    while (row > 0) {
+        struct likeness sums = compare_row(lines, row - 1);
+        if (!(relative(&sums) > lines->limit)) {
+            break;
+        }
         row--;
     }
     return row;

@@ -38,9 +38,6 @@ int64_t gcmp_sample_shift(const double *a, const double *b, uint64_t count, doub
  * not; `rows` where the last row agrees, 0 where all differ. */
 uint64_t gcmp_sample_tail(const struct gcmp_lines *lines);
 
-/* Relative difference of row `row` of the two sides; inf where a is zero and b is not. */
-double gcmp_sample_row(const struct gcmp_lines *lines, uint64_t row);
-
 /* True where b's values are those of a in another order: many of them, most unlike each other, and
  * none another. `room` holds twice as many values as a has. */
 bool gcmp_sample_is_reordered(const struct gcmp_lines *lines, double *room);

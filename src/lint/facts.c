@@ -95,6 +95,10 @@ enum gradcmp_status gcmp_lint_set_argument(struct gcmp_lint_source *source, cons
     return at == 0 ? GRADCMP_OK : gcmp_lint_set(source, &setting, error);
 }
 
+const char *gcmp_lint_shown(const struct gcmp_lint_setting *setting) {
+    return setting == NULL ? "(not set)" : setting->text == NULL ? "(none)" : setting->text;
+}
+
 bool gcmp_lint_is_true(const struct gcmp_lint_setting *setting) {
     static const char *const words[] = {"true", "yes", "on", "y", "t"};
     if (setting == NULL || setting->text == NULL || setting->is_unresolved) {

@@ -82,6 +82,9 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_lint_set_argument(struct gcmp_lint_sou
  * is not 0. */
 bool gcmp_lint_is_true(const struct gcmp_lint_setting *setting);
 
+/* A setting's value as reports show it; of NULL that it is not set. */
+const char *gcmp_lint_shown(const struct gcmp_lint_setting *setting);
+
 /* Remember a sentence for the report. */
 void gcmp_lint_note(struct gcmp_lint_source *source, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -211,10 +211,6 @@ static enum gradcmp_status judge_writing(struct gcmp_lint_content *content,
     return gcmp_lint_judge_hidden(content, source, error);
 }
 
-static const char *shown(const struct gcmp_lint_setting *setting) {
-    return setting == NULL ? "(not set)" : setting->text == NULL ? "(none)" : setting->text;
-}
-
 /* Whether a source says anything of a setting: an environment dump also by its absence. */
 static bool speaks(const struct gcmp_lint_source *source, const struct gcmp_lint_setting *setting,
                    enum gcmp_lint_kind kind) {
@@ -251,7 +247,7 @@ static bool gather_values(const struct gcmp_lint_run *run, const struct gcmp_lin
             continue;
         }
         values->all_dumps = values->all_dumps && source->form == GCMP_LINT_ENV_DUMP;
-        if (add_value(values, shown(own)) == GCMP_MAP_NO_MEMORY) {
+        if (add_value(values, gcmp_lint_shown(own)) == GCMP_MAP_NO_MEMORY) {
             return false;
         }
     }

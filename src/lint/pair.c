@@ -220,10 +220,6 @@ static bool is_looked_at(const struct gcmp_lint_setting *setting) {
            is_in(setting->name, topology) || gcmp_lint_is_relevant(setting->kind, setting->name);
 }
 
-static const char *shown(const struct gcmp_lint_setting *setting) {
-    return setting == NULL ? "(not set)" : setting->text == NULL ? "(none)" : setting->text;
-}
-
 /* A switch that is off, or None, is the same as one that is not there. */
 static bool is_nothing(const struct gcmp_lint_setting *setting) {
     return setting == NULL || setting->text == NULL || strcmp(setting->text, "false") == 0;
@@ -370,7 +366,7 @@ static enum gradcmp_status compare(struct gcmp_lint_content *content,
     }
     struct gcmp_lint_finding finding = {.subject = there->name, .line = there->line};
     finding.file = a != NULL ? sources[0].path : sources[1].path;
-    finding.value = gcmp_arena_format(arena, "%s | %s", shown(a), shown(b));
+    finding.value = gcmp_arena_format(arena, "%s | %s", gcmp_lint_shown(a), gcmp_lint_shown(b));
     if (finding.value == NULL) {
         GCMP_FAIL_MEMORY(error);
     }

@@ -18,9 +18,10 @@ enum {
     EXACT_PLACE = -400 /* below every digit of binary64 */
 };
 
-enum gradcmp_status gcmp_metric_series_get(struct gcmp_metric_source *source, const char *name,
-                                           size_t name_bytes, size_t *index,
-                                           struct gradcmp_error *error) {
+/* Find or add a metric. */
+static enum gradcmp_status find_series(struct gcmp_metric_source *source, const char *name,
+                                       size_t name_bytes, size_t *index,
+                                       struct gradcmp_error *error) {
     if (gcmp_map_find(&source->names, name, name_bytes, index)) {
         return GRADCMP_OK;
     }
@@ -50,7 +51,7 @@ enum gradcmp_status gcmp_metric_add(struct gcmp_metric_source *source, const cha
                                     size_t name_bytes, struct gcmp_metric_point point,
                                     struct gradcmp_error *error) {
     size_t index;
-    GCMP_TRY(gcmp_metric_series_get(source, name, name_bytes, &index, error));
+    GCMP_TRY(find_series(source, name, name_bytes, &index, error));
     if (source->point_count >= GCMP_METRIC_MAX_POINTS) {
         GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "more than %u values", GCMP_METRIC_MAX_POINTS);
     }

@@ -74,12 +74,6 @@ struct gcmp_metric_source {
     struct gradcmp_error damage;
 };
 
-/* Find or add a metric. */
-GRADCMP_MUST_USE enum gradcmp_status gcmp_metric_series_get(struct gcmp_metric_source *source,
-                                                            const char *name, size_t name_bytes,
-                                                            size_t *index,
-                                                            struct gradcmp_error *error);
-
 /* Add a value of a metric; `point->order` is filled here. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_metric_add(struct gcmp_metric_source *source,
                                                      const char *name, size_t name_bytes,
