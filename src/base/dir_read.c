@@ -308,27 +308,39 @@ void gcmp_dir_unpin(struct gcmp_dir *dir, uint32_t index) {
     pthread_mutex_unlock(&dir->lock);
 }
 
-/* Read an open file of known size into new memory. */
-static enum gradcmp_status slurp_fd(const char *path, int fd, size_t count, unsigned char **bytes,
-                                    struct gradcmp_error *error) {
-    size_t total;
+/* Files of /proc have bytes, but no size. */
+enum { UNSIZED_BYTES = 4 << 20 };
+
+/* Read an open file of *count bytes into new memory; with is_unsized, up to as many, and *count
+ * becomes how many there are. */
+static enum gradcmp_status slurp_fd(const char *path, int fd, size_t *count_out, bool is_unsized,
+                                    unsigned char **bytes, struct gradcmp_error *error) {
+    size_t total, count = *count_out;
     unsigned char *buffer = gcmp_add_size(count, 1, &total) ? malloc(total) : NULL;
     if (buffer == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    gcmp_ask_for_huge_pages(buffer, total);
+    if (!is_unsized) {
+        gcmp_ask_for_huge_pages(buffer, total);
+    }
     size_t got;
     if (read_fully(fd, 0, buffer, count, &got) < 0) {
         int code = errno;
         free(buffer);
         GCMP_FAIL_AT(error, gcmp_dir_status(code), path, got, "read: %s", gcmp_dir_reason(code));
     }
-    if (got < count) {
+    if (got < count && !is_unsized) {
         free(buffer);
         GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, path, got,
                      "truncated while being read: %zu bytes expected", count);
     }
-    buffer[count] = '\0';
+    if (got == count && is_unsized) {
+        free(buffer);
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_LIMIT, path, got,
+                     "a file without a size: at most %zu bytes are read", count - 1);
+    }
+    buffer[got] = '\0';
+    *count_out = got;
     *bytes = buffer;
     return GRADCMP_OK;
 }
@@ -355,8 +367,9 @@ enum gradcmp_status gcmp_dir_slurp(struct gcmp_dir *dir, const char *name, uint6
                                 "%llu bytes, at most %llu are read", (unsigned long long)size,
                                 (unsigned long long)limit);
     } else {
-        *count = (size_t)size;
-        status = slurp_fd(file.path, opened.fd, *count, bytes, error);
+        bool is_unsized = size == 0;
+        *count = is_unsized ? UNSIZED_BYTES : (size_t)size;
+        status = slurp_fd(file.path, opened.fd, count, is_unsized, bytes, error);
         gcmp_dir_note(dir, status == GRADCMP_ERROR_MEMORY ? ENOMEM
                            : status == GRADCMP_ERROR_IO   ? EIO
                                                           : 0);
