@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "sibling.h"
 #include "unclaimed.h"
+#include "weights_type.h"
 
 enum { SURE = 2 }; /* the most that a probe says */
 
@@ -351,28 +352,6 @@ enum gradcmp_status gcmp_checkpoint_load_all(struct gradcmp_checkpoint *checkpoi
     checkpoint->listed = listed;
     checkpoint->listed_count = count;
     return GRADCMP_OK;
-}
-
-enum gradcmp_dtype gcmp_weights_dtype(const struct gradcmp_catalogue *catalogue) {
-    uint64_t elems[GRADCMP_DTYPE_COUNT] = {0};
-    for (size_t i = 0; i < catalogue->stored_count; i++) {
-        const struct gradcmp_stored *stored = &catalogue->stored[i];
-        uint64_t count;
-        if (stored->state != NULL && strcmp(stored->state, "param") == 0 &&
-            stored->layout != GRADCMP_LAYOUT_BUCKET &&
-            stored->layout != GRADCMP_LAYOUT_LOCAL_BUFFER && gcmp_dtype_is_float(stored->dtype) &&
-            gcmp_product(stored->shape, stored->ndim, &count) &&
-            !gcmp_add_u64(elems[stored->dtype], count, &elems[stored->dtype])) {
-            elems[stored->dtype] = UINT64_MAX;
-        }
-    }
-    enum gradcmp_dtype most = GRADCMP_DTYPE_NONE;
-    for (unsigned dtype = 1; dtype < GRADCMP_DTYPE_COUNT; dtype++) {
-        if (elems[dtype] > elems[most]) {
-            most = (enum gradcmp_dtype)dtype;
-        }
-    }
-    return most;
 }
 
 /* The coarsest type of the state that is compared. */

@@ -78,9 +78,6 @@ bool gcmp_checkpoint_has_state(const struct gradcmp_checkpoint *checkpoint, cons
 GRADCMP_MUST_USE enum gradcmp_status gcmp_checkpoint_load_all(struct gradcmp_checkpoint *checkpoint,
                                                               struct gradcmp_error *error);
 
-/* The type of most elements of a catalogue's weights; NONE where there are none. */
-enum gradcmp_dtype gcmp_weights_dtype(const struct gradcmp_catalogue *catalogue);
-
 /* Decide the compute type of a checkpoint whose `state` is compared; DESIGN section 5 gives the
  * order. */
 void gcmp_checkpoint_precision(const struct gradcmp_checkpoint *checkpoint,

@@ -20,6 +20,7 @@
 #include "stand_ins.h"
 #include "tied_names.h"
 #include "waves.h"
+#include "weights_type.h"
 
 enum { MORE_KEPT = 4 };
 
@@ -191,13 +192,24 @@ static void init_bound(const struct gcmp_comparison *comparison, struct gradcmp_
     }
 }
 
+/* The type of one side; that of its weights must be the one that they are stored in. */
+static enum gradcmp_status choose_type(const struct gcmp_comparison *comparison,
+                                       const struct gcmp_participant *side,
+                                       struct gradcmp_bound *bound, struct gradcmp_error *error) {
+    gcmp_checkpoint_precision(side->checkpoint, side->model, comparison->options->dtype,
+                              &bound->dtype, &bound->dtype_source);
+    return bound->dtype_source == GRADCMP_DTYPE_FROM_WEIGHTS
+               ? gcmp_prove_weights_dtype(&side->checkpoint->catalogue, bound->dtype, error)
+               : GRADCMP_OK;
+}
+
 /* The bound's type is the coarser of both sides; of two equal ones the less trusted source counts.
  */
-static void choose_bound(const struct gcmp_comparison *comparison,
-                         const struct gcmp_participant *candidate, struct gradcmp_bound *bound) {
+static enum gradcmp_status choose_bound(const struct gcmp_comparison *comparison,
+                                        const struct gcmp_participant *candidate,
+                                        struct gradcmp_bound *bound, struct gradcmp_error *error) {
     const struct gradcmp_bound *base = &comparison->report->baseline_bound;
-    gcmp_checkpoint_precision(candidate->checkpoint, candidate->model, comparison->options->dtype,
-                              &bound->dtype, &bound->dtype_source);
+    GCMP_TRY(choose_type(comparison, candidate, bound, error));
     double eps_a = gcmp_dtype_eps(base->dtype), eps_b = gcmp_dtype_eps(bound->dtype);
     if (eps_a > eps_b || (eps_a == eps_b && base->dtype_source > bound->dtype_source)) {
         bound->dtype = base->dtype;
@@ -206,6 +218,7 @@ static void choose_bound(const struct gcmp_comparison *comparison,
     uint64_t layers_a = comparison->baseline.model->shown, layers_b = candidate->model->shown;
     bound->layers = layers_a > layers_b ? layers_a : layers_b;
     init_bound(comparison, bound);
+    return GRADCMP_OK;
 }
 
 /* The head is behind the layers that are there, whatever arguments count. */
@@ -222,7 +235,7 @@ static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size
                                         struct gradcmp_error *error) {
     struct gradcmp_pair_report *pair = &comparison->report->pairs[index];
     struct gcmp_participant *candidate = &comparison->candidates[index];
-    choose_bound(comparison, candidate, &pair->bound);
+    GCMP_TRY(choose_bound(comparison, candidate, &pair->bound, error));
     GCMP_TRY(gcmp_previous_check(comparison, candidate, &pair->bound, error));
     struct gcmp_pairing_input input = {
         comparison->baseline.model, candidate->model, filter,
@@ -305,8 +318,7 @@ static enum gradcmp_status prepare(struct gcmp_comparison *comparison, const cha
                                    &comparison->baseline.model, error));
     gcmp_fit_digest(comparison->baseline.model, report->names_sha256);
     struct gradcmp_bound *bound = &report->baseline_bound;
-    gcmp_checkpoint_precision(comparison->baseline.checkpoint, comparison->baseline.model,
-                              report->options.dtype, &bound->dtype, &bound->dtype_source);
+    GCMP_TRY(choose_type(comparison, &comparison->baseline, bound, error));
     bound->layers = comparison->baseline.model->shown;
     init_bound(comparison, bound);
     GCMP_TRY(gcmp_waves_take_over(comparison, error));

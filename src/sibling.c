@@ -6,6 +6,7 @@
 
 #include "base/catalogue.h"
 #include "base/locate.h"
+#include "weights_type.h"
 
 /* Cut off the last component of a path without slashes at its end, and return it; NULL: none. */
 static const char *cut_last(char *path) {

@@ -8,7 +8,7 @@
 #   data            a link to tests/data, so that no path depends on where the checkout lies
 #   GRADCMP, DATA   the same two as absolute paths
 #   TESTS_CLI       this folder
-#   PYTHONPATH      tests, which hold safetensors_file.py
+#   PYTHONPATH      tests, which hold safetensors_file.py and the like
 # in the C locale, without a terminal and without variables that change colours.
 set -eu
 program=$(CDPATH='' cd -- "$(dirname -- "$1")" && pwd)/$(basename -- "$1")
