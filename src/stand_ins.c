@@ -29,7 +29,7 @@ enum gradcmp_status gcmp_add_name(struct gcmp_map *names, const char *name, bool
     return GRADCMP_OK;
 }
 
-/* One side's names that have a first moment, or something in its place. */
+/* One side's names that have the compared state, or something in its place. */
 struct names {
     struct gcmp_map map;
     struct gcmp_arena arena;
@@ -62,15 +62,16 @@ static enum gradcmp_status add(struct names *names, const struct gradcmp_stored 
     return gcmp_add_name(&names->map, name, is_new, error);
 }
 
-/* Take note of the names that have a first moment; *has_some: there is one, if without a name. */
-static enum gradcmp_status collect(struct gradcmp_catalogue *catalogue, struct names *names,
-                                   bool *has_some, struct gradcmp_error *error) {
+/* Take note of the names that have the state; *has_some: there is one, if without a name. */
+static enum gradcmp_status collect(struct gradcmp_catalogue *catalogue, const char *state,
+                                   struct names *names, bool *has_some,
+                                   struct gradcmp_error *error) {
     *has_some = false;
     for (size_t i = 0; i < catalogue->stored_count; i++) {
         const struct gradcmp_stored *stored = &catalogue->stored[i];
         bool is_new;
-        *has_some = *has_some || (stored->state != NULL && strcmp(stored->state, STATE) == 0);
-        if (is_named(stored, STATE)) {
+        *has_some = *has_some || (stored->state != NULL && strcmp(stored->state, state) == 0);
+        if (is_named(stored, state)) {
             GCMP_TRY(add(names, stored, &is_new, error));
         }
     }
@@ -99,40 +100,39 @@ static enum gradcmp_status replace(struct gradcmp_catalogue *catalogue, struct n
                                             count, first, STATE, MOMENTUM);
 }
 
-static enum gradcmp_status note_others(struct gradcmp_catalogue *catalogue, struct names *names,
-                                       struct gradcmp_error *error) {
-    const struct gradcmp_stored *first = NULL;
-    size_t count = 0;
+/* Name another state of a parameter without the compared one; there may be more. */
+static enum gradcmp_status note_others(struct gradcmp_catalogue *catalogue, const char *state,
+                                       struct names *names, struct gradcmp_error *error) {
     for (size_t i = 0; i < catalogue->stored_count; i++) {
         const struct gradcmp_stored *stored = &catalogue->stored[i];
         bool is_new = false;
         if (has_name(stored) && gcmp_is_optimizer_state(stored->state)) {
             GCMP_TRY(add(names, stored, &is_new, error));
         }
-        first = is_new && count++ == 0 ? stored : first;
+        if (is_new) {
+            return gcmp_catalogue_note(catalogue, error,
+                                       "of parameters that have no %.40s the optimizer keeps "
+                                       "other states, such as %.40s of %.160s (--state)",
+                                       state, stored->state, stored->name);
+        }
     }
-    return count == 0 ? GRADCMP_OK
-                      : gcmp_catalogue_note(catalogue, error,
-                                            "not compared: %zu parameters that have no %s, such "
-                                            "as %.160s, of which the optimizer keeps %.40s "
-                                            "(--state)",
-                                            count, STATE, first->name, first->state);
+    return GRADCMP_OK;
 }
 
-static enum gradcmp_status stand_in(struct gcmp_participant *side, bool is_default,
-                                    struct gradcmp_error *error) {
+static enum gradcmp_status stand_in(struct gcmp_participant *side, const char *state,
+                                    bool is_default, struct gradcmp_error *error) {
     struct names names = {GCMP_MAP_INIT, GCMP_ARENA_INIT};
     bool has_some;
     if (side->checkpoint == NULL) {
         return GRADCMP_OK;
     }
     struct gradcmp_catalogue *catalogue = &side->checkpoint->catalogue;
-    enum gradcmp_status status = collect(catalogue, &names, &has_some, error);
+    enum gradcmp_status status = collect(catalogue, state, &names, &has_some, error);
     if (status == GRADCMP_OK && has_some && is_default) {
         status = replace(catalogue, &names, error);
     }
     if (status == GRADCMP_OK && has_some) {
-        status = note_others(catalogue, &names, error);
+        status = note_others(catalogue, state, &names, error);
     }
     gcmp_map_free(&names.map);
     gcmp_arena_free(&names.arena);
@@ -140,13 +140,14 @@ static enum gradcmp_status stand_in(struct gcmp_participant *side, bool is_defau
 }
 
 enum gradcmp_status gcmp_stand_in(struct gcmp_comparison *comparison, struct gradcmp_error *error) {
-    bool is_default = comparison->options->state == NULL;
-    if (strcmp(comparison->report->state, STATE) != 0) {
+    const char *state = comparison->report->state;
+    bool is_default = comparison->options->state == NULL && strcmp(state, STATE) == 0;
+    if (strcmp(state, "param") == 0) {
         return GRADCMP_OK;
     }
-    GCMP_TRY(stand_in(&comparison->baseline, is_default, error));
+    GCMP_TRY(stand_in(&comparison->baseline, state, is_default, error));
     for (size_t i = 0; i < comparison->report->pair_count; i++) {
-        GCMP_TRY(stand_in(&comparison->candidates[i], is_default, error));
+        GCMP_TRY(stand_in(&comparison->candidates[i], state, is_default, error));
     }
     return GRADCMP_OK;
 }

@@ -7,8 +7,9 @@
 
 /* Where exp_avg is compared by default, take the momentum_buffer of parameters that have no exp_avg
  * beside others that have one (Muon's or SGD's, beside AdamW's; after one step a multiple of the
- * gradient, too) in its place, and note it; and note the parameters of which the optimizer keeps
- * neither: nothing is compared of these. To be called before models are made. Errors: MEMORY. */
+ * gradient, too) in its place, and note it. Where any state but weights is compared, note
+ * whether the optimizer keeps others only of some parameters: nothing is compared of these. To be
+ * called before models are made. Errors: MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_stand_in(struct gcmp_comparison *comparison,
                                                    struct gradcmp_error *error);
 
