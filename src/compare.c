@@ -237,11 +237,15 @@ static enum gradcmp_status prepare_pair(struct gcmp_comparison *comparison, size
     struct gcmp_participant *candidate = &comparison->candidates[index];
     GCMP_TRY(choose_bound(comparison, candidate, &pair->bound, error));
     GCMP_TRY(gcmp_previous_check(comparison, candidate, &pair->bound, error));
-    struct gcmp_pairing_input input = {
-        comparison->baseline.model, candidate->model, filter,
-        gcmp_true_vocab(comparison, candidate),
-        gcmp_says_tied(&comparison->baseline.checkpoint->catalogue, false) ||
-            gcmp_says_tied(&candidate->checkpoint->catalogue, false)};
+    const struct gradcmp_catalogue *a = &comparison->baseline.checkpoint->catalogue,
+                                   *b = &candidate->checkpoint->catalogue;
+    struct gcmp_pairing_input input = {comparison->baseline.model,
+                                       candidate->model,
+                                       filter,
+                                       gcmp_true_vocab(comparison, candidate),
+                                       a->padded_vocab,
+                                       b->padded_vocab,
+                                       gcmp_says_tied(a, false) || gcmp_says_tied(b, false)};
     GCMP_TRY(gcmp_pair_parameters(&input, comparison->report->arena, pair,
                                   &comparison->pairings[index], error));
     place_heads(pair);

@@ -153,16 +153,17 @@ static void plan_copies(struct plan *plan, struct gcmp_side side, struct job_ori
 }
 
 /* What of one side is read besides values, of a parameter of which `compared` elements are
- * compared: its copies, and the rows of a padded vocabulary beyond. */
+ * compared: its copies, and the rows of a padded vocabulary beyond, of each copy in turn. */
 static void plan_extras(struct plan *plan, struct gcmp_side side, uint64_t compared) {
     struct job_origin origin = {
         .owner = side.owner, .parameter = side.parameter, .compared = compared};
     plan_copies(plan, side, origin);
-    if (compared < side.parameter->elem_count) {
-        origin.kind = JOB_PADDING;
-        side.first_elem = compared;
+    origin.kind = JOB_PADDING;
+    side.first_elem = compared;
+    while (compared < side.parameter->elem_count && side.copy < side.parameter->copy_count) {
         add_job(plan, side, side.parameter->elem_count - compared, origin);
         plan->result_count++;
+        side.copy++;
     }
 }
 
@@ -290,6 +291,11 @@ static void plan_rest(const struct gcmp_comparison *comparison, struct plan *pla
     }
 }
 
+/* Most results of one parameter of a side: values, copies, and the padding of each copy. */
+static size_t most_results(const struct gradcmp_parameter *parameter) {
+    return (parameter->vocab_rows ? 2 : 1) * (size_t)parameter->copy_count + 1;
+}
+
 /* Upper bounds of jobs and results. */
 static size_t count_results(const struct gcmp_comparison *comparison) {
     size_t count = 0;
@@ -298,7 +304,7 @@ static size_t count_results(const struct gcmp_comparison *comparison) {
     for (size_t i = 0; i < model->count; i++) {
         /* Of rows of a vocabulary, each pair may compare another number. */
         const struct gradcmp_parameter *a = &model->parameters[i];
-        count += (a->vocab_rows ? pairs : 1) * (a->copy_count + 1u);
+        count += (a->vocab_rows ? pairs : 1) * most_results(a);
     }
     for (size_t p = 0; p < pairs; p++) {
         const struct gradcmp_pair_report *pair = &comparison->report->pairs[p];
@@ -306,7 +312,7 @@ static size_t count_results(const struct gcmp_comparison *comparison) {
         count += tied == NULL ? 0u : tied->copy_count;
         for (size_t i = 0; i < pair->parameter_count; i++) {
             const struct gradcmp_parameter *b = comparison->pairings[p].sides[i].b;
-            count += 2u + (b == NULL ? 0u : b->copy_count);
+            count += 2u + (b == NULL ? 0u : most_results(b));
         }
     }
     return count;
@@ -384,31 +390,46 @@ static enum gradcmp_status visit_pairs(struct gcmp_comparison *comparison,
     return GRADCMP_OK;
 }
 
+/* The jobs of a parameter's copies follow one another, that of the first copy first. */
+static bool is_as_first_copy(const struct gcmp_job *job) {
+    const struct gradcmp_tally *own = &job->tallies[0], *first = (job - job->a.copy)->tallies;
+    return job->a.copy > 0 && own->zeros_a == first->zeros_a &&
+           own->nonfinite_a == first->nonfinite_a && own->max_a == first->max_a &&
+           own->a2 == first->a2;
+}
+
 static enum gradcmp_status visit_padding(struct gcmp_comparison *comparison,
                                          struct gradcmp_pair_report *pair,
                                          struct gradcmp_parameter_report *parameter,
                                          const struct gcmp_job *job, struct gradcmp_error *error) {
     const struct gradcmp_tally *tally = &job->tallies[0];
-    if (tally->zeros_a == tally->elems) {
+    const struct gcmp_paired *sides = comparison->pairings[pair - comparison->report->pairs].sides;
+    char copy[GCMP_COPY_NAME_BYTES] = "";
+    if (tally->zeros_a == tally->elems || is_as_first_copy(job)) {
         return GRADCMP_OK;
     }
-    bool known = comparison->options->vocab != 0 || comparison->report->baseline->vocab != 0 ||
-                 pair->catalogue->vocab != 0;
-    if (!known) {
+    if (job->a.copy > 0) {
+        gcmp_copy_name(copy, job->a.parameter, job->a.copy);
+    }
+    const char *of = copy[0] == '\0' ? "" : ", ";
+    if (sides[parameter - pair->parameters].vocab == 0) {
+        const bool is_known = comparison->pairings[pair - comparison->report->pairs].vocab != 0;
         parameter->shapes_agree = false; /* rows with values may be words that one side lacks */
         return gcmp_pair_note(
             comparison, pair, error,
-            "%s: the %s has rows beyond row %llu that are not zero, and the size of "
-            "the vocabulary is not known; if they are padding, say --vocab N",
-            parameter->name, gcmp_side_name(&job->a),
-            (unsigned long long)parameter->compared_shape0);
+            "%s: the %s%s%s has rows beyond row %llu that are not zero, and %s", parameter->name,
+            gcmp_side_name(&job->a), of, copy, (unsigned long long)parameter->compared_shape0,
+            is_known ? "may be of another vocabulary: there are tables of other sizes (--exclude "
+                       "leaves some out)"
+                     : "the size of the vocabulary is not known; if they are padding, say --vocab "
+                       "N");
     }
     return gcmp_pair_note(
         comparison, pair, error,
-        "%s: padding rows %llu and on are not zero in the %s (largest value %.3g%s); "
+        "%s: padding rows %llu and on are not zero in the %s%s%s (largest value %.3g%s); "
         "they are not compared",
         parameter->name, (unsigned long long)parameter->compared_shape0, gcmp_side_name(&job->a),
-        tally->max_a, tally->nonfinite_a > 0 ? ", some not finite" : "");
+        of, copy, tally->max_a, tally->nonfinite_a > 0 ? ", some not finite" : "");
 }
 
 static enum gradcmp_status take_extras(struct gcmp_comparison *comparison, const struct plan *plan,

@@ -109,6 +109,7 @@ static enum gradcmp_status note_vocab(struct gcmp_comparison *comparison,
                                       const struct gcmp_participant *candidate,
                                       struct gradcmp_pair_report *pair,
                                       struct gradcmp_error *error) {
+    const struct gcmp_pairing *pairing = &comparison->pairings[pair - comparison->report->pairs];
     uint64_t a = comparison->baseline.checkpoint->catalogue.vocab;
     uint64_t b = candidate->checkpoint->catalogue.vocab;
     if (comparison->options->vocab == 0 && a != 0 && b != 0 && a != b) {
@@ -117,18 +118,21 @@ static enum gradcmp_status note_vocab(struct gcmp_comparison *comparison,
                                 "candidate; the rows of the larger are compared",
                                 (unsigned long long)a, (unsigned long long)b));
     }
-    for (size_t i = 0; i < pair->parameter_count && gcmp_true_vocab(comparison, candidate) == 0;
-         i++) {
+    for (size_t i = 0; i < pair->parameter_count; i++) {
         const struct gradcmp_parameter_report *report = &pair->parameters[i];
-        if (report->compared_shape0 != 0) {
+        if (report->compared_shape0 != 0 && pairing->sides[i].vocab == 0) {
             return gcmp_pair_note(
                 comparison, pair, error,
-                "%s has %llu rows in the baseline, %llu in the candidate; the true "
-                "size of the vocabulary is not known, so the first %llu are compared "
-                "(--vocab N)",
+                "%s has %llu rows in the baseline, %llu in the candidate; %s, so the first %llu "
+                "are compared (%s)",
                 report->name, (unsigned long long)report->shape_a[0],
                 (unsigned long long)report->shape_b[0],
-                (unsigned long long)report->compared_shape0);
+                pairing->vocab != 0
+                    ? "whether it is a table of the vocabulary is not known, since there are "
+                      "tables of other sizes"
+                    : "the true size of the vocabulary is not known",
+                (unsigned long long)report->compared_shape0,
+                pairing->vocab != 0 ? "--exclude leaves some out" : "--vocab N");
         }
     }
     return GRADCMP_OK;

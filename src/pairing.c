@@ -53,32 +53,54 @@ static uint64_t least(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* Decide whether two shapes are one, up to the rows of a padded vocabulary, and what is compared.
- */
-static void compare_shapes(const struct gcmp_paired *sides, uint64_t vocab,
-                           struct gradcmp_parameter_report *report) {
+/* Rows of a side's tables of the run's vocabulary; 0 where that is not told: there are tables of
+ * several sizes, as of several vocabularies, and none is what the run says that it padded to. */
+static uint64_t find_rows(const struct gcmp_pairing_input *input, const struct gradcmp_model *model,
+                          uint64_t padded) {
+    uint64_t rows = 0;
+    bool is_one = true;
+    for (size_t i = 0; i < model->count; i++) {
+        const struct gradcmp_parameter *table = &model->parameters[i];
+        if (!table->vocab_rows || table->ndim == 0 || table->shape[0] < input->vocab ||
+            !gcmp_name_filter_takes(input->filter, table->name)) {
+            continue;
+        }
+        if (table->shape[0] == padded) {
+            return padded;
+        }
+        is_one = is_one && (rows == 0 || table->shape[0] == rows);
+        rows = table->shape[0];
+    }
+    return is_one ? rows : 0;
+}
+
+/* Decide whether two shapes are one, up to the rows of a padded vocabulary, and what is compared:
+ * of tables that may be of another vocabulary than the run's, all rows that both sides have. */
+static void compare_shapes(const struct gcmp_pairing_input *input, const struct gcmp_pairing *out,
+                           struct gcmp_paired *sides, struct gradcmp_parameter_report *report) {
     const struct gradcmp_parameter *a = sides->a, *b = sides->b;
     if (a->ndim != b->ndim) {
         return;
     }
-    bool rows_may_differ = a->vocab_rows && b->vocab_rows && a->ndim > 0;
-    for (unsigned d = rows_may_differ ? 1 : 0; d < a->ndim; d++) {
+    bool is_table = a->vocab_rows && b->vocab_rows && a->ndim > 0;
+    for (unsigned d = is_table ? 1 : 0; d < a->ndim; d++) {
         if (a->shape[d] != b->shape[d]) {
             return;
         }
     }
-    uint64_t rows = rows_may_differ ? least(a->shape[0], b->shape[0]) : 0;
-    if (rows_may_differ && rows < vocab) {
+    uint64_t rows = is_table ? least(a->shape[0], b->shape[0]) : 0;
+    if (is_table && a->shape[0] != b->shape[0] && rows < input->vocab) {
         return; /* words are missing, not padding */
     }
     report->shapes_agree = true;
     report->compared_elems = a->elem_count;
-    if (rows_may_differ) {
-        rows = vocab != 0 ? vocab : rows;
-        if (rows != a->shape[0] || rows != b->shape[0]) {
-            report->compared_shape0 = rows;
-            report->compared_elems = a->shape[0] == 0 ? 0 : a->elem_count / a->shape[0] * rows;
-        }
+    if (is_table && a->shape[0] == out->rows_a && b->shape[0] == out->rows_b) {
+        sides->vocab = input->vocab;
+        rows = input->vocab != 0 ? input->vocab : rows;
+    }
+    if (is_table && (rows != a->shape[0] || rows != b->shape[0])) {
+        report->compared_shape0 = rows;
+        report->compared_elems = a->shape[0] == 0 ? 0 : a->elem_count / a->shape[0] * rows;
     }
 }
 
@@ -101,8 +123,8 @@ static int64_t layer_of(const struct gcmp_pairing_input *input, const struct gcm
     return a->layer > b->layer ? a->layer : b->layer;
 }
 
-static void fill_report(const struct gcmp_pairing_input *input, const struct gcmp_paired *sides,
-                        struct gradcmp_parameter_report *report) {
+static void fill_report(const struct gcmp_pairing_input *input, const struct gcmp_pairing *out,
+                        struct gcmp_paired *sides, struct gradcmp_parameter_report *report) {
     const struct gradcmp_parameter *a = sides->a, *b = sides->b;
     const struct gradcmp_parameter *either = a != NULL ? a : b;
     /* cppcheck-suppress nullPointerRedundantCheck; a pair has a side */
@@ -121,7 +143,7 @@ static void fill_report(const struct gcmp_pairing_input *input, const struct gcm
         report->shape_b = b->shape;
     }
     if (a != NULL && b != NULL) {
-        compare_shapes(sides, input->vocab, report);
+        compare_shapes(input, out, sides, report);
     }
 }
 
@@ -161,13 +183,12 @@ static size_t merge(const struct gcmp_pairing_input *input, struct gradcmp_pair_
         int order = a == NULL ? 1 : b == NULL ? -1 : strcmp(a->name, b->name);
         i += order <= 0;
         j += order >= 0;
-        struct gcmp_paired both = {order <= 0 ? a : NULL, order >= 0 ? b : NULL};
+        struct gcmp_paired both = {order <= 0 ? a : NULL, order >= 0 ? b : NULL, 0};
         const struct gradcmp_parameter *either = order <= 0 ? a : b;
         if (either != out->tied.output && gcmp_name_filter_takes(input->filter, either->name)) {
             common += order == 0;
-            out->sides[pair->parameter_count] = both;
-            fill_report(input, &both, &pair->parameters[pair->parameter_count]);
-            pair->parameter_count++;
+            fill_report(input, out, &both, &pair->parameters[pair->parameter_count]);
+            out->sides[pair->parameter_count++] = both;
         }
     }
     return common;
@@ -183,6 +204,9 @@ enum gradcmp_status gcmp_pair_parameters(const struct gcmp_pairing_input *input,
         GCMP_FAIL_MEMORY(error);
     }
     pair->parameter_count = 0;
+    out->vocab = input->vocab;
+    out->rows_a = find_rows(input, input->a, input->padded_a);
+    out->rows_b = find_rows(input, input->b, input->padded_b);
     out->tied =
         input->is_untied ? (struct gcmp_tied){NULL, NULL, false} : find_tied(input->a, input->b);
     if (out->tied.embedding != NULL &&

@@ -12,6 +12,7 @@
 /* The two sides of one parameter report; either may be NULL. */
 struct gcmp_paired {
     const struct gradcmp_parameter *a, *b;
+    uint64_t vocab; /* true rows of the vocabulary that both are padded tables of; 0: not known */
 };
 
 /* An output layer that only one side stores, tied to that side's embedding: a replica of it. */
@@ -24,6 +25,8 @@ struct gcmp_tied {
 struct gcmp_pairing {
     struct gcmp_paired *sides; /* one a parameter report, in the arena */
     struct gcmp_tied tied;
+    uint64_t vocab;          /* as it was given */
+    uint64_t rows_a, rows_b; /* of a side's tables of the run's vocabulary; 0: not known */
 };
 
 /* Which names count; see --match and --exclude. */
@@ -50,7 +53,8 @@ struct gcmp_pairing_input {
     const struct gradcmp_model *a, *b;
     struct gcmp_name_filter *filter;
     uint64_t vocab; /* true rows of the vocabulary; 0: not known, the shorter side decides */
-    bool is_untied; /* a run says that its output layer has weights of its own */
+    uint64_t padded_a, padded_b; /* rows that each side says it is padded to; 0: not known */
+    bool is_untied;              /* a run says that its output layer has weights of its own */
 };
 
 /* Fill pair->parameters (first part, sorted by name) and the sides behind them,
