@@ -22,6 +22,19 @@ const struct gradcmp_error *gradcmp_report_error(const struct gradcmp_report *re
     return failed ? &report->pairs[candidate].error : NULL;
 }
 
+const char *gradcmp_report_path(const struct gradcmp_report *report, size_t candidate) {
+    return candidate < report->pair_count ? report->pairs[candidate].path : NULL;
+}
+
+const char *gradcmp_report_doubt(const struct gradcmp_report *report, size_t candidate) {
+    enum gradcmp_outcome outcome = gradcmp_report_outcome(report, candidate);
+    if (outcome != GRADCMP_OUTCOME_UNDECIDED && outcome != GRADCMP_OUTCOME_VACUOUS) {
+        return NULL;
+    }
+    const char *reason = report->pairs[candidate].undecided_reason;
+    return reason == NULL ? "no reason was given" : reason;
+}
+
 size_t gradcmp_report_parameter_count(const struct gradcmp_report *report, size_t candidate) {
     return candidate < report->pair_count ? report->pairs[candidate].parameter_count : 0;
 }

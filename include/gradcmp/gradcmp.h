@@ -294,12 +294,15 @@ struct gradcmp_parameter_result {
     double norm_a, norm_b, max_abs;
 };
 
-/* Walk a report. Indices out of range give GRADCMP_OUTCOME_ERROR or a zeroed result. */
+/* Walk a report. Indices out of range give GRADCMP_OUTCOME_ERROR, NULL or a zeroed result. What is
+ * UNDECIDED or VACUOUS has a doubt, a line that says why, else NULL; it belongs to the report. */
 GRADCMP_API size_t gradcmp_report_candidate_count(const struct gradcmp_report *report);
 GRADCMP_API enum gradcmp_outcome gradcmp_report_outcome(const struct gradcmp_report *report,
                                                         size_t candidate);
 GRADCMP_API const struct gradcmp_error *gradcmp_report_error(const struct gradcmp_report *report,
                                                              size_t candidate);
+GRADCMP_API const char *gradcmp_report_path(const struct gradcmp_report *report, size_t candidate);
+GRADCMP_API const char *gradcmp_report_doubt(const struct gradcmp_report *report, size_t candidate);
 GRADCMP_API size_t gradcmp_report_parameter_count(const struct gradcmp_report *report,
                                                   size_t candidate);
 GRADCMP_API void gradcmp_report_parameter(const struct gradcmp_report *report, size_t candidate,

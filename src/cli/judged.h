@@ -11,8 +11,9 @@ struct cli_judged {
     const struct gradcmp_sweep *sweep;
 };
 
-/* Complain of each candidate that could not be read, one line each, and write all reports that
- * were asked for. Returns the exit status, as cli_deliver. */
+/* Complain of each candidate that could not be read, one line each, and with --quiet of what else
+ * there is no answer to, and write all reports that were asked for. Returns the exit status, as
+ * cli_deliver. */
 int cli_judged_deliver(const struct cli_judged *judged, const struct cli_settings *settings,
                        int status);
 
