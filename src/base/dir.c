@@ -553,7 +553,9 @@ enum gradcmp_status gcmp_dir_add(struct gcmp_dir *dir, const char *name, size_t 
     return GRADCMP_OK;
 }
 
-bool gcmp_dir_same_files(const struct gcmp_dir *a, const struct gcmp_dir *b) {
+/* True where both sides registered files, and in the same order the very same ones (hard links made
+ * by cp -al, a bind mount). */
+static bool same_files(const struct gcmp_dir *a, const struct gcmp_dir *b) {
     bool same = a->file_count > 0 && a->file_count == b->file_count;
     for (uint32_t i = 0; same && i < a->file_count; i++) {
         same = a->files[i].device == b->files[i].device && a->files[i].inode == b->files[i].inode;
@@ -563,7 +565,7 @@ bool gcmp_dir_same_files(const struct gcmp_dir *a, const struct gcmp_dir *b) {
 
 bool gcmp_dir_is_one(const struct gcmp_dir *a, const struct gcmp_dir *b) {
     struct stat stat_a, stat_b;
-    return gcmp_dir_same_files(a, b) ||
+    return same_files(a, b) ||
            (stat(gcmp_dir_path(a), &stat_a) == 0 && stat(gcmp_dir_path(b), &stat_b) == 0 &&
             stat_a.st_dev == stat_b.st_dev && stat_a.st_ino == stat_b.st_ino);
 }

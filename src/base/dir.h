@@ -85,10 +85,8 @@ const char *gcmp_dir_file_name(const struct gcmp_dir *dir, uint32_t file);
 const char *gcmp_dir_file_path(const struct gcmp_dir *dir, uint32_t file);
 uint64_t gcmp_dir_file_bytes(const struct gcmp_dir *dir, uint32_t file);
 
-/* True where both sides registered files, and in the same order the very same ones (hard links made
- * by cp -al, a bind mount): two names of one checkpoint. */
-bool gcmp_dir_same_files(const struct gcmp_dir *a, const struct gcmp_dir *b);
-/* True where both were opened at one place, however it was named, or have the same files. */
+/* True where both were opened at one place, however it was named, or have the same files, under two
+ * names of one checkpoint. */
 bool gcmp_dir_is_one(const struct gcmp_dir *a, const struct gcmp_dir *b);
 /* The note for a comparison of two that are one; NULL where they are not. */
 const char *gcmp_dir_one_note(const struct gcmp_dir *a, const struct gcmp_dir *b);
