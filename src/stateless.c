@@ -83,8 +83,8 @@ static enum gradcmp_status find_model(const struct stateless *found,
     return status == GRADCMP_OK || strcmp(state, "param") != 0
                ? GRADCMP_OK
                : gcmp_pair_note(found->comparison, found->pair, found->error,
-                                "%s: which weights have no %.40s is not known, since weights "
-                                "cannot be put together: %.200s",
+                                "%s: which weights have no %.40s is not quite known, since "
+                                "weights cannot be put together: %.200s",
                                 side_name(found, side), found->state, refusal.message);
 }
 
@@ -126,23 +126,51 @@ static bool is_other(const struct stateless *found, const char *name) {
     return gcmp_name_is_norm_buffer(name) || has_name(found, gcmp_name_of_own(name));
 }
 
+/* Count what has a name that neither side's state has, once. */
+static enum gradcmp_status count_name(struct stateless *found, const char *name, uint64_t elems) {
+    bool is_new;
+    if (is_other(found, name) || !gcmp_name_filter_takes(found->filter, name)) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(gcmp_add_name(&found->names, name, &is_new, found->error));
+    if (is_new) {
+        found->first = found->count++ == 0 ? name : found->first;
+        found->elems = gcmp_add_saturated(found->elems, elems);
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status count_weight(struct stateless *found,
                                         const struct gradcmp_catalogue *catalogue,
                                         const struct gradcmp_parameter *weight) {
     struct gcmp_place place;
-    bool is_new, has_place = find_place(catalogue, weight, &place);
+    bool has_place = find_place(catalogue, weight, &place);
     size_t ignored;
-    if (is_other(found, weight->name) || !gcmp_name_filter_takes(found->filter, weight->name) ||
-        (has_place && gcmp_map_find(&found->places, &place, sizeof place, &ignored))) {
+    if (has_place && gcmp_map_find(&found->places, &place, sizeof place, &ignored)) {
         return GRADCMP_OK;
     }
-    GCMP_TRY(gcmp_add_name(&found->names, weight->name, &is_new, found->error));
-    if (!is_new) {
-        return GRADCMP_OK;
-    }
-    found->first = found->count++ == 0 ? weight->name : found->first;
-    found->elems = gcmp_add_saturated(found->elems, weight->elem_count);
+    GCMP_TRY(count_name(found, weight->name, weight->elem_count));
     return has_place ? add_place(found, &place) : GRADCMP_OK;
+}
+
+/* Count weights that cannot be put together, as they are stored under the model's names. */
+static enum gradcmp_status count_stored(struct stateless *found,
+                                        const struct gradcmp_catalogue *catalogue) {
+    struct gcmp_name *names;
+    enum gradcmp_status status = GRADCMP_OK;
+    GCMP_TRY(gcmp_names_read(catalogue, "param", &found->arena, &names, found->error));
+    for (size_t i = 0, at = 0; i < catalogue->stored_count && status == GRADCMP_OK; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        unsigned ndim;
+        const uint64_t *shape = gcmp_stored_shape(stored, &ndim);
+        uint64_t elems;
+        if (gcmp_is_of_state(stored, "param") && gcmp_product(shape, ndim, &elems)) {
+            status = count_name(found, names[at].text, elems);
+        }
+        at += gcmp_is_of_state(stored, "param");
+    }
+    free(names);
+    return status;
 }
 
 /* Count what one model of a side has, and neither side's state. */
@@ -169,12 +197,13 @@ static enum gradcmp_status count_side(struct stateless *found,
     const struct gradcmp_checkpoint *checkpoint = side->checkpoint;
     const struct gradcmp_model *model;
     GCMP_TRY(find_model(found, side, "param", &model));
-    if (model != NULL) {
-        return count_model(found, side, model);
+    if (gcmp_checkpoint_has_state(checkpoint, "param")) {
+        return model != NULL ? count_model(found, side, model)
+                             : count_stored(found, &checkpoint->catalogue);
     }
     for (size_t i = 0; i < checkpoint->state_count; i++) {
         const char *state = checkpoint->states[i];
-        if (strcmp(state, found->state) != 0 && strcmp(state, "param") != 0) {
+        if (strcmp(state, found->state) != 0) {
             GCMP_TRY(find_model(found, side, state, &model));
             GCMP_TRY(model == NULL ? GRADCMP_OK : count_model(found, side, model));
         }

@@ -12,3 +12,6 @@ for side in a b; do
     cp optimizer_$side.pt $side/optimizer.pt
 done
 try --dtype fp32 a b | sed -n '/^- not/,/keeps none/p; /^CONS/p'
+
+# Weights that cannot be put together are counted as they are stored.
+try --dtype fp32 halves_a.safetensors halves_b.safetensors | sed -n '/^Notes/,$p'
