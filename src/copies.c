@@ -156,6 +156,9 @@ enum gradcmp_status gcmp_judge_copies(struct gcmp_comparison *comparison,
     if (tally->equal_bits == tally->elems) {
         return GRADCMP_OK;
     }
+    uint64_t *unequal =
+        job->a.owner == 0 ? &parameter->copies_unequal_a : &parameter->copies_unequal_b;
+    *unequal += tally->elems - tally->equal_bits;
     if (job->b[0].parameter != job->a.parameter) {
         return fail_tied(comparison, pair, parameter, job, error);
     }

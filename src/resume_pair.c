@@ -252,6 +252,8 @@ static void take_figures(struct codec *codec, struct gradcmp_parameter_report *p
         take_real(codec, reals[i]);
     }
     take_flag(codec, &parameter->copies_conflict);
+    take_word(codec, &parameter->copies_unequal_a);
+    take_word(codec, &parameter->copies_unequal_b);
     take_text(codec, &parameter->copies_note);
     parameter->verdict = (enum gradcmp_verdict)take_small(
         codec, parameter->verdict, GRADCMP_VERDICT_SHAPE, GRADCMP_VERDICT_PASS);

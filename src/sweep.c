@@ -159,6 +159,12 @@ static void count_bytes(struct gradcmp_sweep *sweep) {
 
 /* --- recipes --- */
 
+static const char *keep(struct gradcmp_sweep *sweep, const char *text, bool *failed) {
+    const char *copy = text == NULL ? NULL : gcmp_arena_dup(sweep->arena, text);
+    *failed = *failed || (text != NULL && copy == NULL);
+    return copy;
+}
+
 static enum gradcmp_status check_arguments(struct gradcmp_sweep *sweep,
                                            const struct gcmp_roster *roster,
                                            struct gradcmp_error *error) {
@@ -180,23 +186,58 @@ static enum gradcmp_status check_arguments(struct gradcmp_sweep *sweep,
     return GRADCMP_OK;
 }
 
-/* Count the bits that two repeats share. What only one of them has differs. */
-static void compare_bits(struct gradcmp_sweep *sweep, const struct gradcmp_pair_report *pair,
-                         struct gradcmp_sweep_repeat *repeat) {
+/* True where what was compared of a parameter is of one type. */
+static bool is_comparable(const struct gradcmp_parameter_report *parameter) {
+    return parameter->in_a && parameter->in_b && parameter->shapes_agree &&
+           parameter->dtype_a == parameter->dtype_b;
+}
+
+/* True where all of its bits are the same; the rows that pad a vocabulary are of its shape. */
+static bool is_identical(const struct gradcmp_parameter_report *parameter) {
+    return is_comparable(parameter) && parameter->ndim_a == parameter->ndim_b &&
+           (parameter->ndim_a == 0 ||
+            memcmp(parameter->shape_a, parameter->shape_b,
+                   parameter->ndim_a * sizeof *parameter->shape_a) == 0) &&
+           parameter->tally.equal_bits == parameter->compared_elems;
+}
+
+/* Count the copies of a parameter that are not its first one, which alone was compared. */
+static void count_copies(const struct gradcmp_parameter_report *parameter,
+                         struct gradcmp_sweep_repeat *repeat, const char **name) {
+    uint64_t a = parameter->copies_unequal_a, b = parameter->copies_unequal_b;
+    if (parameter->copies_conflict || a != b) {
+        repeat->copies++;
+        *name = *name == NULL ? parameter->name : *name;
+    } else if (a > 0) {
+        repeat->unequal++;
+    }
+}
+
+/* Count the bits that two repeats share. What only one of them has differs. Errors: MEMORY. */
+static enum gradcmp_status compare_bits(struct gradcmp_sweep *sweep,
+                                        const struct gradcmp_pair_report *pair,
+                                        struct gradcmp_sweep_repeat *repeat,
+                                        struct gradcmp_error *error) {
+    const char *first = NULL, *first_copies = NULL;
+    bool failed = false;
     repeat->could_be_read = pair->outcome != GRADCMP_OUTCOME_ERROR;
     repeat->taken_over = pair->taken_over;
     repeat->error = pair->error;
     for (size_t i = 0; i < pair->parameter_count; i++) {
         const struct gradcmp_parameter_report *parameter = &pair->parameters[i];
-        uint64_t elems = parameter->compared_elems;
-        bool is_whole = parameter->in_a && parameter->in_b && parameter->shapes_agree &&
-                        parameter->dtype_a == parameter->dtype_b;
-        repeat->elems += elems;
-        repeat->equal_bits += is_whole ? parameter->tally.equal_bits : 0;
-        if (repeat->first == NULL && (!is_whole || parameter->tally.equal_bits != elems)) {
-            repeat->first = gcmp_arena_dup(sweep->arena, parameter->name);
+        repeat->elems += parameter->compared_elems;
+        repeat->equal_bits += is_comparable(parameter) ? parameter->tally.equal_bits : 0;
+        if (first == NULL && !is_identical(parameter)) {
+            first = parameter->name;
         }
+        count_copies(parameter, repeat, &first_copies);
     }
+    repeat->first = keep(sweep, first, &failed);
+    repeat->first_copies = keep(sweep, first_copies, &failed);
+    if (failed) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return GRADCMP_OK;
 }
 
 /* Compare one repeat with the first of its key. */
@@ -210,8 +251,9 @@ static enum gradcmp_status run_repeat(struct gradcmp_sweep *sweep, const struct 
     enum gradcmp_status status = gcmp_compare_resumable(a->path, &b->path, 1, &roster->options,
                                                         roster->resume, &report, &repeat->error);
     if (status == GRADCMP_OK) {
-        compare_bits(sweep, &report->pairs[0], repeat);
-    } else if (status == GRADCMP_ERROR_CANCELLED || status == GRADCMP_ERROR_MEMORY) {
+        status = compare_bits(sweep, &report->pairs[0], repeat, &repeat->error);
+    }
+    if (status == GRADCMP_ERROR_CANCELLED || status == GRADCMP_ERROR_MEMORY) {
         if (error != NULL) {
             *error = repeat->error;
         }
@@ -320,12 +362,6 @@ static enum gradcmp_status run(struct gradcmp_sweep *sweep, struct gcmp_roster *
     GCMP_TRY(check_arguments(sweep, roster, error));
     GCMP_TRY(gcmp_sweep_golden(sweep, roster, error));
     return status == GRADCMP_OK ? run_repeats(sweep, roster, error) : status;
-}
-
-static const char *keep(struct gradcmp_sweep *sweep, const char *text, bool *failed) {
-    const char *copy = text == NULL ? NULL : gcmp_arena_dup(sweep->arena, text);
-    *failed = *failed || (text != NULL && copy == NULL);
-    return copy;
 }
 
 /* What the caller asked for, for the command that repeats it. */

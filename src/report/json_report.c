@@ -373,6 +373,9 @@ static void write_repeats(struct gcmp_emitter *json, const struct gradcmp_sweep 
             gcmp_emit_count(json, "elements", repeat->elems);
             gcmp_emit_count(json, "equal_bits", repeat->equal_bits);
             gcmp_emit_text(json, "first", repeat->first);
+            gcmp_emit_count(json, "copies", repeat->copies);
+            gcmp_emit_text(json, "first_copies", repeat->first_copies);
+            gcmp_emit_count(json, "unequal_copies", repeat->unequal);
         } else {
             gcmp_emit_error(json, "error", &repeat->error);
         }

@@ -25,8 +25,9 @@ int gcmp_sweep_row_status(const struct gradcmp_sweep *sweep, size_t row) {
 
 int gcmp_sweep_repeat_status(const struct gradcmp_sweep_repeat *repeat) {
     /* What only one of them has, or has in another shape, is no compared element. */
-    return !repeat->could_be_read ? 2
-                                  : repeat->first != NULL || repeat->equal_bits != repeat->elems;
+    bool differs =
+        repeat->first != NULL || repeat->equal_bits != repeat->elems || repeat->copies > 0;
+    return !repeat->could_be_read || (repeat->elems == 0 && !differs) ? 2 : differs;
 }
 
 /* Those of runs that are there. */
@@ -179,12 +180,33 @@ void gcmp_text_add_expected(struct gcmp_text *text, const struct gradcmp_sweep *
     }
 }
 
+/* What the copies of one run say that the compared ones do not. */
+static void add_repeat_copies(struct gcmp_text *text, const struct gradcmp_sweep_repeat *repeat) {
+    if (repeat->copies > 0) {
+        gcmp_text_addf(text, "; copies of %zu parameter%s disagree within a run, first of ",
+                       repeat->copies, repeat->copies == 1 ? "" : "s");
+        gcmp_text_add(text, repeat->first_copies);
+    }
+    if (repeat->unequal > 0) {
+        gcmp_text_addf(text,
+                       "; copies of %zu parameter%s differ inside the bound within both runs, and "
+                       "only the first ones were compared",
+                       repeat->unequal, repeat->unequal == 1 ? "" : "s");
+    }
+}
+
 void gcmp_text_add_repeat(struct gcmp_text *text, const struct gradcmp_sweep_repeat *repeat) {
     char elems[GCMP_FIGURE_BYTES], differ[GCMP_FIGURE_BYTES];
     if (!repeat->could_be_read) {
         gcmp_text_add(text, repeat->error.message);
-    } else if (gcmp_sweep_repeat_status(repeat) == 0) {
-        gcmp_text_addf(text, "identical, %s elements", gcmp_figure_count(elems, repeat->elems));
+        return;
+    }
+    if (gcmp_sweep_repeat_status(repeat) == 2) {
+        gcmp_text_add(text, "no element was compared");
+    } else if (repeat->first == NULL) {
+        gcmp_text_addf(text, "%s, %s elements",
+                       repeat->copies == 0 ? "identical" : "first copies identical",
+                       gcmp_figure_count(elems, repeat->elems));
     } else if (repeat->equal_bits == repeat->elems) {
         gcmp_text_add(text, "one of them lacks, or has in another shape or type, ");
         gcmp_text_add(text, repeat->first);
@@ -194,4 +216,5 @@ void gcmp_text_add_repeat(struct gcmp_text *text, const struct gradcmp_sweep_rep
                        gcmp_figure_count(elems, repeat->elems));
         gcmp_text_add(text, repeat->first);
     }
+    add_repeat_copies(text, repeat);
 }

@@ -15,7 +15,8 @@ const char *gcmp_candidate_label(const struct gradcmp_report *report, size_t ind
 /* Exit status of one row: 0 where it came out as the plan expects (consistent without a plan). */
 int gcmp_sweep_row_status(const struct gradcmp_sweep *sweep, size_t row);
 
-/* Exit status of a repeat: 1 where bits differ, 2 where it could not be read. */
+/* Exit status of a repeat: 1 where bits differ or copies within a run disagree, 2 where it could
+ * not be read, or nothing of it was compared. */
 int gcmp_sweep_repeat_status(const struct gradcmp_sweep_repeat *repeat);
 
 /* Findings about configurations: how many, and number `index` with the label of its run, or the
@@ -46,7 +47,7 @@ void gcmp_text_add_sweep_summary(struct gcmp_text *text, const struct gradcmp_sw
 void gcmp_text_add_sweep_read(struct gcmp_text *text, const struct gradcmp_sweep *sweep);
 /* Add "the plan expects error" with ", as found"; nothing where it expects nothing. */
 void gcmp_text_add_expected(struct gcmp_text *text, const struct gradcmp_sweep *sweep, size_t row);
-/* Add "identical, 32,416 elements" or what differs. */
+/* Add "identical, 32,416 elements" or what differs, and what copies within a run say beside it. */
 void gcmp_text_add_repeat(struct gcmp_text *text, const struct gradcmp_sweep_repeat *repeat);
 
 #endif

@@ -90,8 +90,10 @@ struct gradcmp_parameter_report {
                                           differences times the smaller of both; 0 normally */
     bool copies_conflict;              /* copies within a side differ beyond the bound */
     bool copies_nonfinite;             /* and that by NaN or Inf alone: copies_note says where */
-    const char *copies_note;           /* text about copies, or NULL */
-    bool has_order;                    /* a cause was found that fits: it is no noise */
+    uint64_t copies_unequal_a, copies_unequal_b; /* elements of further copies within a side that
+                                                    are not the bits of its first one */
+    const char *copies_note;                     /* text about copies, or NULL */
+    bool has_order;                              /* a cause was found that fits: it is no noise */
     struct {
         double factor; /* 0: not measured */
         double d2, ad; /* sums as in the tally, of b / factor in place of b */

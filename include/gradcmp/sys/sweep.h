@@ -25,6 +25,11 @@ struct gradcmp_sweep_repeat {
     bool could_be_read, taken_over;
     uint64_t elems, equal_bits; /* compared, and of them the same */
     const char *first;          /* name of the first parameter that differs; NULL: none */
+    size_t copies;              /* parameters whose copies disagree: beyond the bound, or otherwise
+                                   in one of both than in the other */
+    const char *first_copies;   /* name of the first of these; NULL: none */
+    size_t unequal;             /* parameters whose copies differ inside the bound, as much in one
+                                   as in the other: only the first copy was compared */
     struct gradcmp_error error; /* where it could not be read */
 };
 
