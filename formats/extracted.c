@@ -219,6 +219,9 @@ enum gradcmp_status gcmp_extracted_take_layers(struct gradcmp_catalogue *catalog
 static bool take_count(struct gradcmp_catalogue *catalogue, const char *name, uint64_t value) {
     if (strcmp(name, GCMP_EXTRACTED_ITERATION) == 0) {
         catalogue->iteration = (int64_t)value;
+    } else if (strcmp(name, GCMP_EXTRACTED_COUNTED) == 0) {
+        catalogue->iteration = (int64_t)value;
+        catalogue->iteration_is_count = true;
     } else if (strcmp(name, GCMP_EXTRACTED_LAYERS) == 0) {
         catalogue->layers = value;
     } else if (strcmp(name, GCMP_EXTRACTED_VOCAB) == 0) {

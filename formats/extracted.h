@@ -12,6 +12,7 @@
 #define GCMP_EXTRACTED_PREFIX        "gradcmp."
 #define GCMP_EXTRACTED_VERSION       "gradcmp.version"
 #define GCMP_EXTRACTED_ITERATION     "gradcmp.iteration"
+#define GCMP_EXTRACTED_COUNTED       "gradcmp.counted" /* the iteration, by an optimizer */
 #define GCMP_EXTRACTED_LAYERS        "gradcmp.layers"
 #define GCMP_EXTRACTED_VOCAB         "gradcmp.vocab"
 #define GCMP_EXTRACTED_PADDED_VOCAB  "gradcmp.padded_vocab"

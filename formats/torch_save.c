@@ -125,6 +125,7 @@ static enum gradcmp_status finish(struct gcmp_pt_set *set, const struct gcmp_pt_
     GCMP_TRY(gcmp_pt_join(set, error));
     if (catalogue->iteration < 0 && set->step >= 0) {
         catalogue->iteration = set->step;
+        catalogue->iteration_is_count = true;
     }
     catalogue->writer = "torch";
     catalogue->is_ordered = set->is_ordered && !set->is_interleaved;

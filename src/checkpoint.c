@@ -64,13 +64,13 @@ static enum gradcmp_status open_catalogue(struct gradcmp_checkpoint *checkpoint,
     return GRADCMP_OK;
 }
 
-/* Refuse a checkpoint that says another iteration than the one asked for. What is named after its
- * epoch was chosen by that. */
+/* Refuse a checkpoint that says another iteration than the one asked for. What an optimizer counted
+ * may be less, and what is named after its epoch was chosen by that. */
 static enum gradcmp_status check_iteration(const struct gradcmp_checkpoint *checkpoint,
                                            int64_t wanted, struct gradcmp_error *error) {
     int64_t iteration = checkpoint->catalogue.iteration;
     if (wanted < 0 || iteration < 0 || iteration == wanted ||
-        gcmp_epoch_of(checkpoint->path) == wanted) {
+        checkpoint->catalogue.iteration_is_count || gcmp_epoch_of(checkpoint->path) == wanted) {
         return GRADCMP_OK;
     }
     GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, checkpoint->path, GRADCMP_NO_OFFSET,

@@ -213,7 +213,8 @@ enum gradcmp_status gcmp_extraction_texts(struct gcmp_extraction *extraction,
     add_text(&texts, "gradcmp.origin", extraction->checkpoint->path);
     add_text(&texts, "gradcmp.format", catalogue->format->name);
     if (catalogue->iteration >= 0) {
-        add_text(&texts, GCMP_EXTRACTED_ITERATION,
+        add_text(&texts,
+                 catalogue->iteration_is_count ? GCMP_EXTRACTED_COUNTED : GCMP_EXTRACTED_ITERATION,
                  gcmp_arena_format(texts.arena, "%" PRId64, catalogue->iteration));
     }
     add_known(&texts, GCMP_EXTRACTED_LAYERS, known_layers(extraction));

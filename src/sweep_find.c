@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/runs.h"
+#include "base/search.h"
 #include "checkpoint.h"
 #include "sweep.h"
 
@@ -43,11 +44,37 @@ static bool has_wanted(const struct gcmp_roster *roster, const struct gcmp_name_
 }
 
 /* What is known of a path of which the name does not say the iteration. */
-enum kind { WANTED, OTHER, UNREADABLE, STATELESS, KIND_COUNT };
+enum kind {
+    WANTED,
+    OTHER,
+    UNREADABLE,
+    STATELESS,
+    COUNTED,    /* an optimizer counted the wanted number */
+    MISCOUNTED, /* an optimizer counted another, which skipped updates may have made less */
+    KIND_COUNT
+};
 
 struct unsure {
     struct gcmp_name_list of[KIND_COUNT];
 };
+
+/* The iteration that a folder around a path says, the nearest first, below the root; -1: none.
+ * Errors: MEMORY. */
+static enum gradcmp_status iteration_around(const struct gcmp_roster *roster, const char *path,
+                                            int64_t *iteration, struct gradcmp_error *error) {
+    char *folder = gcmp_arena_dup(roster->arena, path);
+    if (folder == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    bool is_sure = false;
+    for (size_t around = bytes_around(folder); !is_sure && around > strlen(roster->root);
+         around = bytes_around(folder)) {
+        folder[around] = '\0';
+        *iteration = gcmp_iteration_of(folder, &is_sure);
+    }
+    *iteration = is_sure ? *iteration : -1;
+    return GRADCMP_OK;
+}
 
 static bool has_state(const struct gcmp_roster *roster,
                       const struct gradcmp_checkpoint *checkpoint) {
@@ -57,9 +84,33 @@ static bool has_state(const struct gcmp_roster *roster,
                                gcmp_checkpoint_has_state(checkpoint, "main_grad");
 }
 
+/* Guess the iteration of a checkpoint that does not state it: by what a folder around it says; by
+ * what an optimizer counted, where that is the wanted one; by whether its run has the wanted one.
+ * Errors: MEMORY. */
+static enum gradcmp_status guess(const struct gcmp_roster *roster,
+                                 const struct gcmp_name_list *found,
+                                 const struct gradcmp_checkpoint *checkpoint, const char *path,
+                                 enum kind *kind, struct gradcmp_error *error) {
+    int64_t wanted = roster->options.iteration, around;
+    int64_t counted = checkpoint->catalogue.iteration;
+    GCMP_TRY(iteration_around(roster, path, &around, error));
+    bool is_known = around == wanted, is_counted = around < 0 && counted == wanted;
+    if (is_counted) {
+        *kind = COUNTED;
+    } else if (around >= 0 ? !is_known : has_wanted(roster, found, path)) {
+        *kind = OTHER;
+    } else if (!has_state(roster, checkpoint)) {
+        *kind = STATELESS;
+    } else {
+        *kind = counted >= 0 && !is_known ? MISCOUNTED : WANTED;
+    }
+    return GRADCMP_OK;
+}
+
 /* Tell whether a checkpoint is of the wanted iteration: what it says itself counts. Where it says
- * nothing, it is judged if it can be, unless it is one more of a run. What the system does not let
- * one read may be wanted, and fails its own row. Errors: MEMORY. */
+ * nothing, it is judged if it can be, unless it is one more of a run, or of a folder that says
+ * another. What the system does not let one read may be wanted, and fails its own row. Errors:
+ * MEMORY. */
 static enum gradcmp_status look_at(const struct gcmp_roster *roster,
                                    const struct gcmp_name_list *found, const char *path,
                                    enum kind *kind, struct gradcmp_error *error) {
@@ -75,15 +126,13 @@ static enum gradcmp_status look_at(const struct gcmp_roster *roster,
         return GRADCMP_OK;
     }
     int64_t iteration = checkpoint->catalogue.iteration;
-    if (iteration >= 0) {
+    if (iteration >= 0 && !checkpoint->catalogue.iteration_is_count) {
         *kind = iteration == roster->options.iteration ? WANTED : OTHER;
-    } else if (has_wanted(roster, found, path)) {
-        *kind = OTHER;
     } else {
-        *kind = has_state(roster, checkpoint) ? WANTED : STATELESS;
+        status = guess(roster, found, checkpoint, path, kind, error);
     }
     gradcmp_checkpoint_free(checkpoint);
-    return GRADCMP_OK;
+    return status;
 }
 
 static enum gradcmp_status move(struct gcmp_name_list *from, struct gcmp_name_list *to,
@@ -105,6 +154,9 @@ static enum gradcmp_status settle(const struct gcmp_roster *roster, struct gcmp_
         GCMP_TRY(gcmp_name_list_add(&unsure->of[kind], strdup(path), error));
     }
     GCMP_TRY(move(&unsure->of[WANTED], &runs->found, error));
+    GCMP_TRY(move(&unsure->of[COUNTED], &runs->found, error));
+    bool counts = unsure->of[COUNTED].count > 0; /* iterations, here */
+    GCMP_TRY(move(&unsure->of[MISCOUNTED], counts ? &runs->others : &runs->found, error));
     return move(&unsure->of[OTHER], &runs->others, error);
 }
 

@@ -146,6 +146,7 @@ struct gradcmp_catalogue {
 
     struct gradcmp_parallel parallel;
     int64_t iteration;            /* -1: not known */
+    bool iteration_is_count;      /* an optimizer counted it, which leaves out skipped updates */
     uint64_t layers;              /* 0: not known */
     uint64_t vocab, padded_vocab; /* rows; 0: not known */
     uint64_t experts;             /* 0: none or not known */

@@ -63,6 +63,13 @@ static void test_take__what_was_written(void **state) {
     assert_int_equal(catalogue->number_groups[2], 1);
 }
 
+static void test_take__an_iteration_that_an_optimizer_counted(void **state) {
+    struct fixture *fixture = *state;
+    take(fixture, GCMP_EXTRACTED_COUNTED, "7");
+    assert_int_equal(fixture->catalogue.iteration, 7);
+    assert_true(fixture->catalogue.iteration_is_count);
+}
+
 static void test_take__settings_of_every_kind(void **state) {
     struct fixture *fixture = *state;
     take(fixture, GCMP_EXTRACTED_SETTINGS,
@@ -83,6 +90,8 @@ static void test_take__settings_of_every_kind(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_take__what_was_written, start, end),
+        cmocka_unit_test_setup_teardown(test_take__an_iteration_that_an_optimizer_counted, start,
+                                        end),
         cmocka_unit_test_setup_teardown(test_take__settings_of_every_kind, start, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
