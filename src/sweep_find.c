@@ -10,24 +10,6 @@
 
 /* --- checkpoints of which the name does not say the iteration --- */
 
-/* True where one of the paths, which are sorted, begins with the first bytes of `path` and a slash.
- */
-static bool has_below(const struct gcmp_name_list *paths, const char *path, size_t length) {
-    size_t low = 0, high = paths->count;
-    while (low < high) { /* the first that is not before "path/" */
-        size_t middle = low + (high - low) / 2;
-        const char *name = paths->names[middle];
-        int order = strncmp(name, path, length);
-        if (order < 0 || (order == 0 && (unsigned char)name[length] < '/')) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < paths->count && strncmp(paths->names[low], path, length) == 0 &&
-           paths->names[low][length] == '/';
-}
-
 /* Bytes of the path of the folder around. */
 static size_t bytes_around(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -40,7 +22,8 @@ static bool has_wanted(const struct gcmp_roster *roster, const struct gcmp_name_
                        const char *path) {
     size_t around = bytes_around(path);
     bool is_of_root = around <= strlen(roster->root);
-    return has_below(found, path, strlen(path)) || (!is_of_root && has_below(found, path, around));
+    return gcmp_name_list_has_below(found, path, strlen(path)) ||
+           (!is_of_root && gcmp_name_list_has_below(found, path, around));
 }
 
 /* What is known of a path of which the name does not say the iteration. */
@@ -228,6 +211,7 @@ enum gradcmp_status gcmp_roster_look(struct gcmp_roster *roster, const char *fol
     GCMP_TRY_OUT(leave_unsure(roster, &unsure, error));
     GCMP_TRY_OUT(leave_out(roster, "link", "out of the folder", &runs->links, error));
     GCMP_TRY_OUT(leave_out(roster, "folder", "that may not be opened", &runs->closed, error));
+    GCMP_TRY_OUT(leave_out(roster, "hidden folder", "with a checkpoint", &runs->hidden, error));
     status = leave_out(roster, "folder", "too far down to be looked into", &runs->deep, error);
 out:
     for (size_t i = 0; i < KIND_COUNT; i++) {
@@ -243,7 +227,11 @@ enum gradcmp_status gcmp_roster_find(struct gcmp_roster *roster, const char *fol
                                      struct gradcmp_error *error) {
     struct gcmp_runs runs;
     GCMP_TRY(gcmp_roster_look(roster, folder, &runs, error));
-    enum gradcmp_status status = GRADCMP_OK;
+    enum gradcmp_status status =
+        leave_out(roster, "folder", "of a run without a checkpoint", &runs.empty, error);
+    if (status == GRADCMP_OK) {
+        status = leave_out(roster, "folder", "without a checkpoint", &runs.plain, error);
+    }
     for (size_t i = 0; i < runs.found.count && status == GRADCMP_OK; i++) {
         status = gcmp_roster_add(roster, &(struct gcmp_entry){.path = runs.found.names[i]}, error);
     }

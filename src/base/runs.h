@@ -14,6 +14,9 @@ struct gcmp_runs {
     struct gcmp_name_list links;  /* that lead elsewhere, and were not followed */
     struct gcmp_name_list closed; /* folders that the system does not let us look into */
     struct gcmp_name_list deep;   /* folders too far down, which were not looked into */
+    struct gcmp_name_list hidden; /* folders with a checkpoint that were not looked into further */
+    struct gcmp_name_list empty;  /* folders that look like a run's, without anything found */
+    struct gcmp_name_list plain;  /* other folders right below the given one without anything */
 };
 
 /* Find every run below a folder: folders with the marks of a checkpoint or a tracker, and single
