@@ -1,5 +1,4 @@
 /* What a pair's verdict depends on, as a digest. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -7,6 +6,8 @@
 
 #include "base/dir.h"
 #include "base/grow.h"
+#include "base/search.h"
+#include "build_id.h"
 #include "resume.h"
 
 /* A checkpoint of more files is judged anew each time. */
@@ -70,18 +71,9 @@ static bool queue_add(struct queue *queue, char *name) {
     return true;
 }
 
-static char *join(const char *folder, const char *name) {
-    size_t room = strlen(folder) + strlen(name) + 2;
-    char *joined = malloc(room);
-    if (joined != NULL) {
-        snprintf(joined, room, "%s/%s", folder, name);
-    }
-    return joined;
-}
-
 static void add_entry(struct digest *digest, struct gcmp_dir *dir, struct queue *queue,
                       char *name) {
-    char *path = name == NULL ? NULL : join(gcmp_dir_path(dir), name);
+    char *path = name == NULL ? NULL : gcmp_join_names(gcmp_dir_path(dir), name);
     if (path == NULL) {
         digest->failed = true;
         free(name);
@@ -110,7 +102,8 @@ static void add_folder(struct digest *digest, struct gcmp_dir *dir) {
         }
         seen += count;
         for (size_t i = 0; i < count; i++) {
-            add_entry(digest, dir, &queue, is_top ? strdup(names[i]) : join(folder, names[i]));
+            add_entry(digest, dir, &queue,
+                      is_top ? strdup(names[i]) : gcmp_join_names(folder, names[i]));
         }
         if (names != NULL) {
             gcmp_dir_free_names(names, count);
@@ -221,6 +214,15 @@ static void add_options(struct digest *digest, const struct gradcmp_options *opt
     add_contents(digest, options->fit);
 }
 
+/* Two builds of one version may judge differently. */
+static void add_build(struct digest *digest) {
+    struct gcmp_build_id id;
+    digest->failed = digest->failed || !gcmp_build_id_find(&id);
+    add_text(digest, gradcmp_version());
+    add_word(digest, id.count);
+    XXH3_128bits_update(digest->state, id.bytes, id.count);
+}
+
 struct gcmp_resume_key gcmp_resume_key_of(const struct gcmp_comparison *comparison, size_t index) {
     struct gcmp_resume_key key = {{0}, false};
     const struct gradcmp_checkpoint *a = comparison->baseline.checkpoint;
@@ -231,7 +233,7 @@ struct gcmp_resume_key gcmp_resume_key_of(const struct gcmp_comparison *comparis
         return key;
     }
     XXH3_128bits_reset(digest.state);
-    add_text(&digest, gradcmp_version());
+    add_build(&digest);
     add_text(&digest, comparison->report->state);
     add_options(&digest, comparison->options);
     add_checkpoint(&digest, a);
