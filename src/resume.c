@@ -13,7 +13,8 @@
 
 #include "base/grow.h"
 
-static const char MARK[] = "gradcmp sweep --resume, 2\n"; /* the number is that of the layout */
+/* The number is that of the layout, but for pairs: how these lie belongs to the build in their keys. */
+static const char MARK[] = "gradcmp sweep --resume, 2\n";
 enum { MARK_BYTES = sizeof MARK - 1, CHECKSUM_BYTES = 16, HEAD_BYTES = MARK_BYTES + 8 + 16 };
 static const off_t MAX_FILE_BYTES = (off_t)4 << 30;
 
@@ -336,22 +337,32 @@ static bool write_all(int descriptor, const char *bytes, size_t count) {
     return true;
 }
 
+/* Make a file of a new name beside `path`, which a process that may not read there can do as well;
+ * -1 without one. */
+static int make_temporary(const char *path, char *temporary, size_t room) {
+    enum { ATTEMPTS = 100, HOW = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW };
+    for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
+        snprintf(temporary, room, "%s.%ld-%u.tmp", path, (long)getpid(), attempt);
+        int descriptor = open(temporary, HOW, 0666);
+        if (descriptor >= 0 || errno != EEXIST) {
+            return descriptor;
+        }
+    }
+    return -1;
+}
+
 static enum gradcmp_status replace(const char *path, const struct gcmp_text *head,
                                    const struct gcmp_text *body, struct gradcmp_error *error) {
-    size_t room = strlen(path) + sizeof ".XXXXXX";
+    size_t room = strlen(path) + 64;
     char *temporary = malloc(room);
     if (temporary == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    snprintf(temporary, room, "%s.XXXXXX", path);
-    int descriptor = mkstemp(temporary);
+    int descriptor = make_temporary(path, temporary, room);
     if (descriptor < 0) {
         free(temporary);
         return fail_io(path, "write", error);
     }
-    mode_t mask = umask(0);
-    umask(mask);
-    (void)fchmod(descriptor, 0666 & ~mask);
     bool is_written = write_all(descriptor, head->bytes, head->length_bytes) &&
                       write_all(descriptor, body->bytes, body->length_bytes) &&
                       (fsync(descriptor) == 0 || errno != EIO);

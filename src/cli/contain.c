@@ -16,7 +16,7 @@
 #define MIN_BYTES      ((uint64_t)8 << 20)
 #define STACK_BYTES    ((size_t)1 << 20)
 #define DEFAULT_BUFFER ((uint64_t)48 << 20)
-enum { BUFFER_SHARE = 4, PATHS_BESIDE_OPERANDS = 16 };
+enum { BUFFER_SHARE = 4, PATHS_BESIDE_OPERANDS = 24, FOLDERS = 3 };
 
 /* --- memory --- */
 
@@ -79,39 +79,53 @@ static char *folder_of(const char *path) {
     return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* The file whose folder is read: what a plan names by relative paths lies beside it, and HDF5 is
- * read again while it is written. NULL: there is none. */
-static const char *read_beside(const struct cli_settings *settings) {
+/* Make the names of the folders that are read, besides what options name, for the caller to free:
+ * what a plan names by relative paths lies beside it, and HDF5 is read again while it is written.
+ * False without memory. */
+static bool name_folders(const struct cli_settings *settings, char *folders[FOLDERS]) {
     bool is_hdf5 = settings->output != NULL && cli_extract_format(settings) == CLI_FORMAT_HDF5;
-    return is_hdf5 ? settings->output : settings->sweep.plan;
+    const char *const beside[FOLDERS] = {settings->sweep.plan, is_hdf5 ? settings->output : NULL,
+                                         settings->hdf5};
+    bool is_done = true;
+    for (size_t i = 0; i < FOLDERS; i++) {
+        folders[i] = beside[i] == NULL ? NULL : folder_of(beside[i]);
+        is_done = is_done && (beside[i] == NULL) == (folders[i] == NULL);
+    }
+    return is_done;
 }
 
-static void add_inputs(const struct cli_settings *settings, const char *folder,
+static void add_inputs(const struct cli_settings *settings, char *const folders[FOLDERS],
                        struct paths *inputs) {
     const struct gradcmp_options *options = &settings->options;
     const char *const named[] = {
-        options->map,         options->fit, options->previous_a, options->previous_b,
-        settings->sweep.plan, folder,       settings->hash,      settings->sweep.baseline};
+        options->map,           options->fit,           options->previous_a,
+        options->previous_b,    settings->sweep.plan,   settings->sweep.baseline,
+        settings->sweep.golden, settings->sweep.resume, settings->hash};
     for (size_t i = 0; i < settings->operand_count; i++) {
         add(inputs, settings->operands[i]);
     }
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         add(inputs, named[i]);
     }
+    for (size_t i = 0; i < FOLDERS; i++) {
+        add(inputs, folders[i]);
+    }
 }
 
 static void add_outputs(const struct cli_settings *settings, struct paths *outputs) {
-    const char *const named[] = {settings->json,     settings->html,   settings->junit,
-                                 settings->markdown, settings->output, settings->hash};
+    const char *const named[] = {settings->json,     settings->html,        settings->junit,
+                                 settings->markdown, settings->hdf5,        settings->output,
+                                 settings->hash,     settings->sweep.resume};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         add(outputs, named[i]);
     }
 }
 
-static bool enter(const struct cli_settings *settings, const char **room, char *folder) {
+static bool enter(const struct cli_settings *settings, const char **room,
+                  char *const folders[FOLDERS]) {
     struct paths inputs = {room, 0}, outputs = {NULL, 0};
     struct gradcmp_error error = {0};
-    add_inputs(settings, folder, &inputs);
+    add_inputs(settings, folders, &inputs);
     outputs.items = room + inputs.count;
     add_outputs(settings, &outputs);
     struct gradcmp_sandbox_options sandbox = GRADCMP_SANDBOX_OPTIONS_INIT;
@@ -138,17 +152,19 @@ static bool give_up_rights(struct cli_settings *settings) {
     }
     settings->options.device = GRADCMP_DEVICE_CPU;
     fflush(NULL);
-    const char *beside = read_beside(settings);
-    char *folder = beside == NULL ? NULL : folder_of(beside);
+    char *folders[FOLDERS];
+    bool are_named = name_folders(settings, folders);
     const char **room = calloc(settings->operand_count + PATHS_BESIDE_OPERANDS, sizeof *room);
     bool is_done = false;
-    if (room == NULL || (beside != NULL && folder == NULL)) {
+    if (room == NULL || !are_named) {
         cli_complain("out of memory");
     } else {
-        is_done = enter(settings, room, folder);
+        is_done = enter(settings, room, folders);
     }
     free(room);
-    free(folder);
+    for (size_t i = 0; i < FOLDERS; i++) {
+        free(folders[i]);
+    }
     return is_done;
 }
 
