@@ -20,6 +20,11 @@ struct gcmp_entry {
     const struct gcmp_yaml *arguments; /* of a recipe: what the run was to do; NULL */
 };
 
+/* Another name of an entry, by a link. */
+struct gcmp_alias {
+    const char *path, *of;
+};
+
 /* What is to be compared; texts and entries lie in the arena. */
 struct gcmp_roster {
     struct gcmp_arena *arena;
@@ -27,6 +32,8 @@ struct gcmp_roster {
     const char *plan; /* path of the plan, for messages; NULL */
     struct gcmp_entry *entries;
     size_t count, capacity;
+    struct gcmp_alias *aliases;
+    size_t alias_count;
     size_t baseline; /* index of the entry; SIZE_MAX: to be chosen */
     const char *baseline_reason;
     struct gradcmp_options options;  /* the caller's, and what the plan sets */

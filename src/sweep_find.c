@@ -189,6 +189,25 @@ static enum gradcmp_status leave_unsure(struct gcmp_roster *roster, const struct
     return leave_out(roster, "checkpoint", why, &unsure->of[STATELESS], error);
 }
 
+/* Keep other names of what is found, which a baseline may be named by. */
+static enum gradcmp_status keep_aliases(struct gcmp_roster *roster, const struct gcmp_runs *runs,
+                                        struct gradcmp_error *error) {
+    roster->aliases = gcmp_arena_alloc(roster->arena, runs->aliases.count, sizeof *roster->aliases);
+    if (roster->aliases == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < runs->aliases.count; i++) {
+        struct gcmp_alias *alias = &roster->aliases[i];
+        alias->path = gcmp_arena_dup(roster->arena, runs->aliases.names[i]);
+        alias->of = gcmp_arena_dup(roster->arena, runs->alias_of.names[i]);
+        if (alias->path == NULL || alias->of == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+    }
+    roster->alias_count = runs->aliases.count;
+    return GRADCMP_OK;
+}
+
 static void warn_of_links(const struct gcmp_roster *roster, const struct gcmp_name_list *links) {
     char line[512];
     for (size_t i = 0; i < links->count && roster->options.warn != NULL; i++) {
@@ -209,6 +228,9 @@ enum gradcmp_status gcmp_roster_look(struct gcmp_roster *roster, const char *fol
     GCMP_TRY_OUT(settle(roster, runs, &unsure, error));
     GCMP_TRY_OUT(leave_others(roster, runs, error));
     GCMP_TRY_OUT(leave_unsure(roster, &unsure, error));
+    GCMP_TRY_OUT(keep_aliases(roster, runs, error));
+    GCMP_TRY_OUT(leave_out(roster, "link", "to what is found under another name",
+                           &runs->alias_links, error));
     GCMP_TRY_OUT(leave_out(roster, "link", "out of the folder", &runs->links, error));
     GCMP_TRY_OUT(leave_out(roster, "folder", "that may not be opened", &runs->closed, error));
     GCMP_TRY_OUT(leave_out(roster, "hidden folder", "with a checkpoint", &runs->hidden, error));

@@ -161,17 +161,24 @@ static enum gradcmp_status check_root(const struct gcmp_roster *roster,
     return GRADCMP_OK;
 }
 
+/* True where a path is that of a folder, or lies in it. */
+static bool is_in(const char *path, const char *folder) {
+    size_t length = strlen(folder);
+    return strncmp(path, folder, length) == 0 && (path[length] == '\0' || path[length] == '/');
+}
+
 /* True for the path of a folder of a run in which no checkpoint was found. */
 static bool is_empty_run(const struct recipe *recipe, const char *path) {
     const struct gcmp_roster *roster = recipe->roster;
-    size_t length = strlen(path);
     uint64_t repeat;
     const char *key;
     bool has_one = !read_part(roster->arena, strrchr(path, '/') + 1, &repeat, &key) ||
                    place_of(recipe->root, key) == SIZE_MAX;
+    for (size_t i = 0; i < roster->alias_count && !has_one; i++) {
+        has_one = is_in(roster->aliases[i].path, path);
+    }
     for (size_t i = 0; i < roster->count && !has_one; i++) {
-        const char *run = roster->entries[i].path;
-        has_one = strncmp(run, path, length) == 0 && (run[length] == '\0' || run[length] == '/');
+        has_one = is_in(roster->entries[i].path, path);
     }
     return !has_one;
 }

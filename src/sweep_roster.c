@@ -97,9 +97,21 @@ static bool is_path(const char *path, const char *name) {
     return strncmp(path, name, length) == 0 && path[length] == '\0';
 }
 
+/* The path of what a person may mean by another name of it; the name itself where it is none. */
+static const char *real_name(const struct gcmp_roster *roster, const char *name) {
+    for (size_t i = 0; i < roster->alias_count; i++) {
+        const struct gcmp_alias *alias = &roster->aliases[i];
+        if (is_path(alias->path, name) || is_path(label_of(roster, alias->path), name)) {
+            return alias->of;
+        }
+    }
+    return name;
+}
+
 enum gradcmp_status gcmp_roster_named(const struct gcmp_roster *roster, const char *name,
                                       size_t *index, struct gradcmp_error *error) {
     *index = SIZE_MAX;
+    name = real_name(roster, name);
     for (size_t i = 0; i < roster->count; i++) {
         const struct gcmp_entry *entry = &roster->entries[i];
         if (!is_path(entry->label, name) && !is_path(entry->path, name)) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/aliases.h"
 #include "base/dir.h"
 #include "base/search.h"
 
@@ -90,10 +91,14 @@ static bool is_likely(const char *name, const struct gcmp_search_folder *folder)
     return is_it;
 }
 
-/* Keep the names of a folder that is looked into and of the hidden ones in it. Errors: MEMORY. */
+/* Keep the names of a folder that is looked into and of the hidden ones in it, but for those that
+ * links lead to: they have other names. Errors: MEMORY. */
 static enum gradcmp_status note_folder(struct finder *finder, const char *name,
                                        const struct gcmp_search_folder *folder,
                                        struct gradcmp_error *error) {
+    if (gcmp_link_bytes(&finder->search, name) > 0) {
+        return GRADCMP_OK;
+    }
     GCMP_TRY(gcmp_name_list_add(&finder->looked, strdup(name), error));
     if (name[0] != '\0' && is_likely(name, folder)) {
         GCMP_TRY(gcmp_name_list_add(&finder->likely, strdup(name), error));
@@ -289,9 +294,9 @@ static enum gradcmp_status add_all(struct gcmp_name_list *list, const struct gcm
  * MEMORY. */
 static enum gradcmp_status note_empty(const struct finder *finder, struct gcmp_runs *runs,
                                       struct gradcmp_error *error) {
-    const struct gcmp_name_list *lists[] = {&runs->found, &runs->unsure, &runs->others,
-                                            &runs->links, &runs->closed, &runs->deep,
-                                            &runs->hidden};
+    const struct gcmp_name_list *lists[] = {&runs->found,  &runs->unsure,     &runs->others,
+                                            &runs->links,  &runs->closed,     &runs->deep,
+                                            &runs->hidden, &runs->alias_links};
     struct gcmp_name_list things = {0}, beside = {0};
     enum gradcmp_status status = GRADCMP_OK;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
@@ -346,6 +351,9 @@ void gcmp_runs_free(struct gcmp_runs *runs) {
     gcmp_name_list_free(&runs->links);
     gcmp_name_list_free(&runs->closed);
     gcmp_name_list_free(&runs->deep);
+    gcmp_name_list_free(&runs->alias_links);
+    gcmp_name_list_free(&runs->aliases);
+    gcmp_name_list_free(&runs->alias_of);
     gcmp_name_list_free(&runs->hidden);
     gcmp_name_list_free(&runs->empty);
     gcmp_name_list_free(&runs->plain);
@@ -366,6 +374,7 @@ static enum gradcmp_status search_all(struct finder *finder, struct gcmp_name_li
 static enum gradcmp_status take_all(struct finder *finder, const struct gcmp_name_list *deep,
                                     struct gcmp_runs *runs, struct gradcmp_error *error) {
     struct gcmp_search *search = &finder->search;
+    GCMP_TRY(gcmp_aliases_take(search, runs, error));
     GCMP_TRY(gcmp_dir_check(search->dir, error));
     GCMP_TRY(take_runs(search, deep, runs, error));
     GCMP_TRY(take_paths(search, &finder->hidden, &runs->hidden, error));

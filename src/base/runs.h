@@ -9,11 +9,14 @@
 /* Paths; all begin with the folder and are sorted. */
 struct gcmp_runs {
     struct gcmp_name_list found;
-    struct gcmp_name_list unsure; /* whose names do not tell of which iteration they are */
-    struct gcmp_name_list others; /* of other iterations than the wanted one, by their names */
-    struct gcmp_name_list links;  /* that lead elsewhere, and were not followed */
-    struct gcmp_name_list closed; /* folders that the system does not let us look into */
-    struct gcmp_name_list deep;   /* folders too far down, which were not looked into */
+    struct gcmp_name_list unsure;      /* whose names do not tell of which iteration they are */
+    struct gcmp_name_list others;      /* of other iterations than the wanted one, by their names */
+    struct gcmp_name_list links;       /* that lead elsewhere, and were not followed */
+    struct gcmp_name_list closed;      /* folders that the system does not let us look into */
+    struct gcmp_name_list deep;        /* folders too far down, which were not looked into */
+    struct gcmp_name_list alias_links; /* to what is found under another name, within the folder */
+    struct gcmp_name_list aliases;     /* what lies there, and in the same order */
+    struct gcmp_name_list alias_of;    /* the names under which it is found; not sorted */
     struct gcmp_name_list hidden; /* folders with a checkpoint that were not looked into further */
     struct gcmp_name_list empty;  /* folders that look like a run's, without anything found */
     struct gcmp_name_list plain;  /* other folders right below the given one without anything */
