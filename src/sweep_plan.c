@@ -119,10 +119,12 @@ static enum gradcmp_status take_options(struct plan *plan, const struct gcmp_yam
     return take_flag(plan, gcmp_yaml_get(node, "strict"), "strict", &options->strict);
 }
 
-/* What the caller has set wins over the plan, as over a --config. */
+/* What the caller has set wins over the plan, as over a --config: a bound of its own, by a fit or
+ * the constant rule, as a whole. */
 static void merge_options(struct gradcmp_options *own, const struct gradcmp_options *plan) {
-    own->k = own->k != 0.0 ? own->k : plan->k;
-    own->C = own->C != 0.0 ? own->C : plan->C;
+    bool has_bound = own->fit != NULL || own->compat_megatron != 0;
+    own->k = own->k != 0.0 || has_bound ? own->k : plan->k;
+    own->C = own->C != 0.0 || has_bound ? own->C : plan->C;
     own->max_bound = own->max_bound != 0.0 ? own->max_bound : plan->max_bound;
     own->dtype = own->dtype != GRADCMP_DTYPE_NONE ? own->dtype : plan->dtype;
     own->state = own->state != NULL ? own->state : plan->state;

@@ -333,12 +333,39 @@ static void take_operand(struct parser *parser, const char *text) {
     parser->settings->operands[parser->settings->operand_count++] = text;
 }
 
+/* Set aside what a file says of the curve of the bound, so that what is said here can be told. */
+static struct gradcmp_options set_aside(struct gradcmp_options *options) {
+    struct gradcmp_options file = *options;
+    options->k = options->C = 0.0;
+    options->fit = NULL;
+    options->compat_megatron = 0;
+    return file;
+}
+
+/* Take what the file says where it goes with what was said here: a fit brings its own curve, which
+ * k, C and the constant rule contradict; beside the constant rule k and C mean another bound. */
+static void take_back(struct gradcmp_options *options, const struct gradcmp_options *file) {
+    bool has_curve = options->k != 0.0 || options->C != 0.0;
+    bool has_bound = options->fit != NULL || options->compat_megatron != 0;
+    if (has_bound) {
+        return;
+    }
+    options->k = options->k != 0.0 ? options->k : file->k;
+    options->C = options->C != 0.0 ? options->C : file->C;
+    options->fit = has_curve ? NULL : file->fit;
+    options->compat_megatron = file->compat_megatron;
+}
+
 bool cli_parse(const struct cli_command *command, int argc, char *const *argv,
                struct cli_settings *settings) {
     struct parser parser = {.command = command, .argv = argv, .settings = settings};
+    struct gradcmp_options file;
+    bool is_aside = false;
     while (parser.next < argc && !settings->help && !settings->version) {
         if (parser.next == settings->configured) {
             parser.taken_count = 0; /* what a file says may be said otherwise here */
+            file = set_aside(&settings->options);
+            is_aside = true;
         }
         const char *text = argv[parser.next++];
         bool is_fine = true;
@@ -356,6 +383,9 @@ bool cli_parse(const struct cli_command *command, int argc, char *const *argv,
         if (!is_fine) {
             return false;
         }
+    }
+    if (is_aside) {
+        take_back(&settings->options, &file);
     }
     return true;
 }

@@ -16,6 +16,15 @@ PLAN
 try sweep --plan plan.yaml
 sed 's/expect: inconsistent/expect: consistent/' plan.yaml >other.yaml
 try sweep --plan other.yaml
+# A bound that the command line asks for as a whole stands in place of the plan's.
+gradcmp fit -q -o noise.yaml runs/s_base runs/tp2dp2 runs/dr_dp2
+printf 'baseline: runs/s_base\ncandidates: [runs/bug_double_layer1]\nbounds: {k: 16, C: 1.5, max-bound: 0.9}\n' >wide.yaml
+for bound in '--compat megatron' '--fit noise.yaml' '--k 4'; do
+    # shellcheck disable=SC2086  # two words
+    gradcmp sweep --plan wide.yaml $bound --json - >wide.json || true
+    grep '^  "options"' wide.json
+    grep '"bound": {' wide.json
+done
 wrong() {
     printf "$@" >wrong.yaml
     try sweep --plan wrong.yaml

@@ -17,6 +17,18 @@ try --config options.yaml --config other.yaml "$base" "$good"
 given 'verify: true'
 settings --no-verify
 
+given 'k: 16' 'C: 1.5'
+settings --compat megatron
+gradcmp fit -q -o noise.yaml "$base" "$good" data/megatron/dr_dp2
+settings --fit noise.yaml
+given 'fit: noise.yaml'
+settings --k 4
+settings --compat megatron
+settings
+given 'compat: megatron'
+settings --fit noise.yaml
+settings --k 5
+
 echo "# options of other commands are left out, a list is repeated"
 given 'mode: approx' 'tolerance: ["lm loss=0.1", "grad-norm=0.2"]' 'quiet: true'
 try --config options.yaml "$base" "$good"
