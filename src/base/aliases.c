@@ -7,55 +7,50 @@
 
 #include "base/locate.h"
 
-size_t gcmp_link_bytes(const struct gcmp_search *search, const char *name) {
-    size_t link = 0;
-    char *path = gcmp_join_names(gcmp_dir_path(search->dir), name);
-    size_t around = path == NULL ? 0 : strlen(path) - strlen(name);
-    for (size_t end = 0; path != NULL && link == 0 && name[end] != '\0';) {
+enum gradcmp_status gcmp_link_find(const char *path, size_t folder_bytes, size_t *link_bytes,
+                                   struct gradcmp_error *error) {
+    char *copy = strdup(path);
+    size_t length = strlen(path), end = folder_bytes + strspn(path + folder_bytes, "/");
+    *link_bytes = 0;
+    if (copy == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    while (end < length && *link_bytes == 0) {
         struct stat info;
-        end += end > 0; /* the slash */
-        end += strcspn(name + end, "/");
-        path[around + end] = '\0';
-        link = lstat(path, &info) == 0 && S_ISLNK(info.st_mode) ? end : 0;
-        path[around + end] = name[end];
+        end += strcspn(path + end, "/");
+        copy[end] = '\0';
+        *link_bytes = lstat(copy, &info) == 0 && S_ISLNK(info.st_mode) ? end : 0;
+        copy[end] = path[end];
+        end += strspn(path + end, "/");
     }
-    if (path == NULL) {
-        gcmp_dir_note_memory(search->dir);
+    free(copy);
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_place_find(const char *path, int64_t iteration,
+                                    struct gcmp_dir_place *place, bool *is_placed,
+                                    struct gradcmp_error *error) {
+    struct stat info;
+    char *found = NULL;
+    enum gradcmp_status status = gcmp_locate(path, iteration, &found, NULL);
+    if (status == GRADCMP_ERROR_MEMORY) {
+        GCMP_FAIL_MEMORY(error);
     }
-    free(path);
-    return link;
+    *is_placed = stat(status == GRADCMP_OK ? found : path, &info) == 0;
+    if (*is_placed) {
+        *place = (struct gcmp_dir_place){info.st_dev, info.st_ino};
+    }
+    free(found);
+    return GRADCMP_OK;
 }
 
 /* A hit, and what it is however it is named. */
 struct hit {
-    size_t index, link_bytes;
-    const char *name;
+    size_t index, link_bytes; /* of the path */
+    char *path;               /* malloced */
     struct gcmp_dir_place place;
     bool is_placed; /* else nothing is known of it */
 };
-
-/* Find what a hit is: the checkpoint that its tracker leads to, where it has one. Errors: MEMORY.
- */
-static enum gradcmp_status place_hit(const struct gcmp_search *search, struct hit *hit,
-                                     struct gradcmp_error *error) {
-    struct stat info;
-    char *path = gcmp_join_names(gcmp_dir_path(search->dir), hit->name), *found = NULL;
-    if (path == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    enum gradcmp_status status = gcmp_locate(path, search->iteration, &found, NULL);
-    const char *real = status == GRADCMP_OK ? found : path;
-    hit->is_placed = status != GRADCMP_ERROR_MEMORY && stat(real, &info) == 0;
-    if (hit->is_placed) {
-        hit->place = (struct gcmp_dir_place){info.st_dev, info.st_ino};
-    }
-    free(found);
-    free(path);
-    if (status == GRADCMP_ERROR_MEMORY) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    return GRADCMP_OK;
-}
 
 static bool is_same(const struct hit *a, const struct hit *b) {
     return a->is_placed && b->is_placed && a->place.device == b->place.device &&
@@ -79,37 +74,27 @@ static int order_hits(const void *x, const void *y) {
     if ((p->link_bytes > 0) != (q->link_bytes > 0)) {
         return p->link_bytes > 0 ? 1 : -1;
     }
-    return strcmp(p->name, q->name);
+    return strcmp(p->path, q->path);
 }
 
-static enum gradcmp_status add_path(const struct gcmp_search *search, const char *name,
-                                    struct gcmp_name_list *list, struct gradcmp_error *error) {
-    return gcmp_name_list_add(list, gcmp_join_names(gcmp_dir_path(search->dir), name), error);
-}
-
-/* Note the link in a name, once. */
-static enum gradcmp_status note_link(const struct gcmp_search *search, const struct hit *hit,
-                                     struct gcmp_name_list *links, struct gradcmp_error *error) {
-    char *path = gcmp_join_names(gcmp_dir_path(search->dir), hit->name);
-    if (path != NULL) {
-        path[strlen(path) - strlen(hit->name) + hit->link_bytes] = '\0';
-    }
-    for (size_t i = 0; path != NULL && i < links->count; i++) {
-        if (strcmp(links->names[i], path) == 0) {
-            free(path);
+/* Note the link in a path, once. */
+static enum gradcmp_status note_link(const struct hit *hit, struct gcmp_name_list *links,
+                                     struct gradcmp_error *error) {
+    for (size_t i = 0; i < links->count; i++) {
+        if (strncmp(links->names[i], hit->path, hit->link_bytes) == 0 &&
+            links->names[i][hit->link_bytes] == '\0') {
             return GRADCMP_OK;
         }
     }
-    return gcmp_name_list_add(links, path, error);
+    return gcmp_name_list_add(links, strndup(hit->path, hit->link_bytes), error);
 }
 
 /* Note a hit that is another one. */
-static enum gradcmp_status note_alias(const struct gcmp_search *search, const struct hit *hit,
-                                      const struct hit *kept, struct gcmp_runs *runs,
-                                      struct gradcmp_error *error) {
-    GCMP_TRY(note_link(search, hit, &runs->alias_links, error));
-    GCMP_TRY(add_path(search, hit->name, &runs->aliases, error));
-    return add_path(search, kept->name, &runs->alias_of, error);
+static enum gradcmp_status note_alias(const struct hit *hit, const struct hit *kept,
+                                      struct gcmp_runs *runs, struct gradcmp_error *error) {
+    GCMP_TRY(note_link(hit, &runs->alias_links, error));
+    GCMP_TRY(gcmp_name_list_add(&runs->aliases, strdup(hit->path), error));
+    return gcmp_name_list_add(&runs->alias_of, strdup(kept->path), error);
 }
 
 /* Take the names of aliases out of the hits, which are sorted by place. */
@@ -119,7 +104,7 @@ static enum gradcmp_status take_out(struct gcmp_search *search, const struct hit
     for (size_t i = 1; i < count; i++) {
         kept = is_same(&hits[kept], &hits[i]) ? kept : i;
         if (kept < i && hits[i].link_bytes > 0) {
-            GCMP_TRY(note_alias(search, &hits[i], &hits[kept], runs, error));
+            GCMP_TRY(note_alias(&hits[i], &hits[kept], runs, error));
             free(search->hits.names[hits[i].index]);
             search->hits.names[hits[i].index] = NULL;
         }
@@ -134,6 +119,27 @@ static enum gradcmp_status take_out(struct gcmp_search *search, const struct hit
     return GRADCMP_OK;
 }
 
+/* Find the links in the paths of the hits, and only where there are some what they all are. */
+static enum gradcmp_status place_hits(const struct gcmp_search *search, struct hit *hits,
+                                      bool *has_links, struct gradcmp_error *error) {
+    const char *root = gcmp_dir_path(search->dir);
+    size_t count = search->hits.count;
+    for (size_t i = 0; i < count; i++) {
+        hits[i].index = i;
+        hits[i].path = gcmp_join_names(root, search->hits.names[i]);
+        if (hits[i].path == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        GCMP_TRY(gcmp_link_find(hits[i].path, strlen(root), &hits[i].link_bytes, error));
+        *has_links = *has_links || hits[i].link_bytes > 0;
+    }
+    for (size_t i = 0; i < count && *has_links; i++) {
+        GCMP_TRY(gcmp_place_find(hits[i].path, search->iteration, &hits[i].place,
+                                 &hits[i].is_placed, error));
+    }
+    return GRADCMP_OK;
+}
+
 enum gradcmp_status gcmp_aliases_take(struct gcmp_search *search, struct gcmp_runs *runs,
                                       struct gradcmp_error *error) {
     size_t count = search->hits.count;
@@ -142,19 +148,13 @@ enum gradcmp_status gcmp_aliases_take(struct gcmp_search *search, struct gcmp_ru
     if (hits == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    for (size_t i = 0; i < count; i++) {
-        const char *name = search->hits.names[i];
-        hits[i] =
-            (struct hit){.index = i, .name = name, .link_bytes = gcmp_link_bytes(search, name)};
-        has_links = has_links || hits[i].link_bytes > 0;
-    }
-    enum gradcmp_status status = GRADCMP_OK;
-    for (size_t i = 0; i < count && has_links && status == GRADCMP_OK; i++) {
-        status = place_hit(search, &hits[i], error);
-    }
+    enum gradcmp_status status = place_hits(search, hits, &has_links, error);
     if (has_links && status == GRADCMP_OK) {
         qsort(hits, count, sizeof *hits, order_hits);
         status = take_out(search, hits, runs, error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        free(hits[i].path);
     }
     free(hits);
     return status;

@@ -5,9 +5,17 @@
 #include "base/runs.h"
 #include "base/search.h"
 
-/* Bytes of a name below the search's folder up to the first link in it; 0 where there is none, and
- * where memory is missing, which gcmp_dir_check tells. */
-size_t gcmp_link_bytes(const struct gcmp_search *search, const char *name);
+/* Find the first link in a path behind its first bytes, which name a folder; *link_bytes: bytes of
+ * the path up to its end, 0 where there is none. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_link_find(const char *path, size_t folder_bytes,
+                                                    size_t *link_bytes,
+                                                    struct gradcmp_error *error);
+
+/* Find what a path is, however it is named: the checkpoint that gcmp_locate finds there, else the
+ * path itself. *is_placed is false where it is not there. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_place_find(const char *path, int64_t iteration,
+                                                     struct gcmp_dir_place *place, bool *is_placed,
+                                                     struct gradcmp_error *error);
 
 /* Take those of the hits away that are another one by a link, and note them in runs: one without a
  * link in its name stays where there is one, else the first by name. Errors: MEMORY. */

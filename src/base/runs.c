@@ -96,8 +96,15 @@ static bool is_likely(const char *name, const struct gcmp_search_folder *folder)
 static enum gradcmp_status note_folder(struct finder *finder, const char *name,
                                        const struct gcmp_search_folder *folder,
                                        struct gradcmp_error *error) {
-    if (gcmp_link_bytes(&finder->search, name) > 0) {
-        return GRADCMP_OK;
+    const char *root = gcmp_dir_path(finder->search.dir);
+    char *path = gcmp_join_names(root, name);
+    size_t link = 0;
+    enum gradcmp_status status = path == NULL ? gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL,
+                                                               GRADCMP_NO_OFFSET, "out of memory")
+                                              : gcmp_link_find(path, strlen(root), &link, error);
+    free(path);
+    if (status != GRADCMP_OK || link > 0) {
+        return status;
     }
     GCMP_TRY(gcmp_name_list_add(&finder->looked, strdup(name), error));
     if (name[0] != '\0' && is_likely(name, folder)) {
