@@ -65,6 +65,15 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_roster_leave_out(struct gcmp_roster *r
                                                            const struct gcmp_left_out *out,
                                                            struct gradcmp_error *error);
 
+/* The same of the paths in a list. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_roster_leave_all_out(struct gcmp_roster *roster,
+                                                               const char *noun, const char *why,
+                                                               const struct gcmp_name_list *paths,
+                                                               struct gradcmp_error *error);
+
+/* Bytes of a path without slashes at its end. */
+size_t gcmp_path_bytes(const char *path);
+
 /* Find all runs below a folder, of the wanted iteration where there is one: runs->found. What lies
  * there too is noted as left out. Errors: as gcmp_locate_runs. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_roster_look(struct gcmp_roster *roster,
@@ -86,6 +95,17 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_roster_named(const struct gcmp_roster 
  * CORRUPT with the line, IO, MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_plan_read(struct gcmp_roster *roster, const char *folder,
                                                     struct gradcmp_error *error);
+/* What patterns of a plan stand for. */
+struct gcmp_matches {
+    struct gcmp_name_list paths;   /* sorted; emptied by the caller after each pattern */
+    struct gcmp_name_list aliases; /* links to one of them, or to what the plan named before */
+    struct gcmp_name_list closed;  /* folders that may not be opened, where others may be */
+};
+/* Add what a pattern stands for: existing paths; none is no failure. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_match(const struct gcmp_roster *roster,
+                                                const char *pattern, struct gcmp_matches *out,
+                                                struct gradcmp_error *error);
+
 /* The part of it for recipes: `root` has MODEL_ARGS. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_recipe_read(struct gcmp_roster *roster,
                                                       const struct gcmp_yaml *root,

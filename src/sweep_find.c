@@ -145,14 +145,6 @@ static enum gradcmp_status settle(const struct gcmp_roster *roster, struct gcmp_
 
 /* --- what is left out --- */
 
-static enum gradcmp_status leave_out(struct gcmp_roster *roster, const char *noun, const char *why,
-                                     const struct gcmp_name_list *paths,
-                                     struct gradcmp_error *error) {
-    return gcmp_roster_leave_out(
-        roster, &(struct gcmp_left_out){noun, why, (const char *const *)paths->names, paths->count},
-        error);
-}
-
 /* Those are named first of whose runs nothing is compared. */
 static enum gradcmp_status leave_others(struct gcmp_roster *roster, const struct gcmp_runs *runs,
                                         struct gradcmp_error *error) {
@@ -184,9 +176,10 @@ static enum gradcmp_status leave_unsure(struct gcmp_roster *roster, const struct
     if (why == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    GCMP_TRY(leave_out(roster, "path", "of no known iteration that cannot be opened (--iteration)",
-                       &unsure->of[UNREADABLE], error));
-    return leave_out(roster, "checkpoint", why, &unsure->of[STATELESS], error);
+    GCMP_TRY(gcmp_roster_leave_all_out(roster, "path",
+                                       "of no known iteration that cannot be opened (--iteration)",
+                                       &unsure->of[UNREADABLE], error));
+    return gcmp_roster_leave_all_out(roster, "checkpoint", why, &unsure->of[STATELESS], error);
 }
 
 /* Keep other names of what is found, which a baseline may be named by. */
@@ -229,12 +222,16 @@ enum gradcmp_status gcmp_roster_look(struct gcmp_roster *roster, const char *fol
     GCMP_TRY_OUT(leave_others(roster, runs, error));
     GCMP_TRY_OUT(leave_unsure(roster, &unsure, error));
     GCMP_TRY_OUT(keep_aliases(roster, runs, error));
-    GCMP_TRY_OUT(leave_out(roster, "link", "to what is found under another name",
-                           &runs->alias_links, error));
-    GCMP_TRY_OUT(leave_out(roster, "link", "out of the folder", &runs->links, error));
-    GCMP_TRY_OUT(leave_out(roster, "folder", "that may not be opened", &runs->closed, error));
-    GCMP_TRY_OUT(leave_out(roster, "hidden folder", "with a checkpoint", &runs->hidden, error));
-    status = leave_out(roster, "folder", "too far down to be looked into", &runs->deep, error);
+    GCMP_TRY_OUT(gcmp_roster_leave_all_out(roster, "link", "to what is found under another name",
+                                           &runs->alias_links, error));
+    GCMP_TRY_OUT(
+        gcmp_roster_leave_all_out(roster, "link", "out of the folder", &runs->links, error));
+    GCMP_TRY_OUT(gcmp_roster_leave_all_out(roster, "folder", "that may not be opened",
+                                           &runs->closed, error));
+    GCMP_TRY_OUT(gcmp_roster_leave_all_out(roster, "hidden folder", "with a checkpoint",
+                                           &runs->hidden, error));
+    status = gcmp_roster_leave_all_out(roster, "folder", "too far down to be looked into",
+                                       &runs->deep, error);
 out:
     for (size_t i = 0; i < KIND_COUNT; i++) {
         gcmp_name_list_free(&unsure.of[i]);
@@ -249,10 +246,11 @@ enum gradcmp_status gcmp_roster_find(struct gcmp_roster *roster, const char *fol
                                      struct gradcmp_error *error) {
     struct gcmp_runs runs;
     GCMP_TRY(gcmp_roster_look(roster, folder, &runs, error));
-    enum gradcmp_status status =
-        leave_out(roster, "folder", "of a run without a checkpoint", &runs.empty, error);
+    enum gradcmp_status status = gcmp_roster_leave_all_out(
+        roster, "folder", "of a run without a checkpoint", &runs.empty, error);
     if (status == GRADCMP_OK) {
-        status = leave_out(roster, "folder", "without a checkpoint", &runs.plain, error);
+        status =
+            gcmp_roster_leave_all_out(roster, "folder", "without a checkpoint", &runs.plain, error);
     }
     for (size_t i = 0; i < runs.found.count && status == GRADCMP_OK; i++) {
         status = gcmp_roster_add(roster, &(struct gcmp_entry){.path = runs.found.names[i]}, error);

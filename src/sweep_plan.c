@@ -1,5 +1,4 @@
 /* Sweep plans: a YAML file that says what is compared with what, and how it is to come out. */
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +19,7 @@ struct plan {
     struct gradcmp_options options; /* those that it sets */
     struct gcmp_map *paths;         /* of entries, without slashes at their ends -> the first */
     const char *folder;             /* that relative paths start from */
+    struct gcmp_matches *matches;   /* of its patterns */
     struct gradcmp_error *error;
 };
 
@@ -159,20 +159,11 @@ static enum gradcmp_status take_expected(const struct plan *plan, const struct g
     PLAN_FAIL(plan, node, "expect: expected consistent, inconsistent, undecided, vacuous or error");
 }
 
-/* Bytes of a path without slashes at its end. */
-static size_t path_bytes(const char *path) {
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/') {
-        length--;
-    }
-    return length;
-}
-
 static enum gradcmp_status add_entry(const struct plan *plan, const struct gcmp_entry *entry) {
     struct gcmp_roster *roster = plan->roster;
     GCMP_TRY(gcmp_roster_add(roster, entry, plan->error));
     const char *path = roster->entries[roster->count - 1].path;
-    if (gcmp_map_add(plan->paths, path, path_bytes(path), roster->count - 1, NULL) ==
+    if (gcmp_map_add(plan->paths, path, gcmp_path_bytes(path), roster->count - 1, NULL) ==
         GCMP_MAP_NO_MEMORY) {
         GCMP_FAIL_MEMORY(plan->error);
     }
@@ -206,7 +197,7 @@ static enum gradcmp_status add_path(const struct plan *plan, const struct gcmp_y
                                     const struct gcmp_entry *entry, bool is_match) {
     struct gcmp_roster *roster = plan->roster;
     size_t index;
-    if (!gcmp_map_find(plan->paths, entry->path, path_bytes(entry->path), &index)) {
+    if (!gcmp_map_find(plan->paths, entry->path, gcmp_path_bytes(entry->path), &index)) {
         return add_entry(plan, entry);
     }
     if (index == roster->baseline) {
@@ -250,21 +241,22 @@ static enum gradcmp_status add_matches(const struct plan *plan, const struct gcm
         entry.path = path;
         return add_path(plan, node, &entry, false);
     }
-    glob_t found;
-    int code = glob(path, 0, NULL, &found);
-    if (code == GLOB_NOSPACE) {
-        GCMP_FAIL_MEMORY(plan->error);
-    }
-    if (code != 0) {
-        PLAN_FAIL(plan, node, "\"%.200s\": nothing there", pattern);
+    struct gcmp_name_list *found = &plan->matches->paths;
+    const struct gcmp_name_list *closed = &plan->matches->closed;
+    size_t aliases = plan->matches->aliases.count, unopened = closed->count;
+    GCMP_TRY(gcmp_match(plan->roster, path, plan->matches, plan->error));
+    if (found->count == 0 && plan->matches->aliases.count == aliases) {
+        PLAN_FAIL(plan, node, "\"%.200s\": nothing there%s%.200s", pattern,
+                  closed->count > unopened ? "; may not be opened: " : "",
+                  closed->count > unopened ? closed->names[unopened] : "");
     }
     enum gradcmp_status status = GRADCMP_OK;
-    for (size_t i = 0; i < found.gl_pathc && status == GRADCMP_OK; i++) {
+    for (size_t i = 0; i < found->count && status == GRADCMP_OK; i++) {
         struct gcmp_entry entry = *like;
-        entry.path = found.gl_pathv[i];
+        entry.path = found->names[i];
         status = add_path(plan, node, &entry, true);
     }
-    globfree(&found);
+    gcmp_name_list_free(found);
     return status;
 }
 
@@ -326,7 +318,11 @@ static enum gradcmp_status take_plan(struct plan *plan, const struct gcmp_yaml *
     GCMP_TRY(take_options(plan, gcmp_yaml_get(root, "options")));
     merge_options(&plan->roster->options, &plan->options);
     GCMP_TRY(take_baseline(plan, root));
-    return take_candidates(plan, root);
+    GCMP_TRY(take_candidates(plan, root));
+    GCMP_TRY(gcmp_roster_leave_all_out(plan->roster, "link", "to what is found under another name",
+                                       &plan->matches->aliases, plan->error));
+    return gcmp_roster_leave_all_out(plan->roster, "folder", "that may not be opened",
+                                     &plan->matches->closed, plan->error);
 }
 
 enum gradcmp_status gcmp_plan_read(struct gcmp_roster *roster, const char *folder,
@@ -348,8 +344,13 @@ enum gradcmp_status gcmp_plan_read(struct gcmp_roster *roster, const char *folde
         return gcmp_recipe_read(roster, root, plan.folder, error);
     }
     struct gcmp_map paths = GCMP_MAP_INIT;
+    struct gcmp_matches matches = {0};
     plan.paths = &paths;
+    plan.matches = &matches;
     enum gradcmp_status status = take_plan(&plan, root);
     gcmp_map_free(&paths);
+    gcmp_name_list_free(&matches.paths);
+    gcmp_name_list_free(&matches.aliases);
+    gcmp_name_list_free(&matches.closed);
     return status;
 }

@@ -203,11 +203,8 @@ static enum gradcmp_status note_empty(const struct recipe *recipe, struct gradcm
         status = gcmp_name_list_add(&empty, path, error);
     }
     if (status == GRADCMP_OK) {
-        status = gcmp_roster_leave_out(recipe->roster,
-                                       &(struct gcmp_left_out){"run", "without a checkpoint",
-                                                               (const char *const *)empty.names,
-                                                               empty.count},
-                                       error);
+        status =
+            gcmp_roster_leave_all_out(recipe->roster, "run", "without a checkpoint", &empty, error);
     }
     gcmp_dir_free_names(names, count);
     gcmp_name_list_free(&empty);

@@ -88,13 +88,26 @@ enum gradcmp_status gcmp_roster_leave_out(struct gcmp_roster *roster,
     return GRADCMP_OK;
 }
 
-/* True where two paths are the same but for slashes at their ends. */
-static bool is_path(const char *path, const char *name) {
-    size_t length = strlen(name);
-    while (length > 1 && name[length - 1] == '/') {
+size_t gcmp_path_bytes(const char *path) {
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') {
         length--;
     }
+    return length;
+}
+
+/* True where two paths are the same but for slashes at the end of the second. */
+static bool is_path(const char *path, const char *name) {
+    size_t length = gcmp_path_bytes(name);
     return strncmp(path, name, length) == 0 && path[length] == '\0';
+}
+
+enum gradcmp_status gcmp_roster_leave_all_out(struct gcmp_roster *roster, const char *noun,
+                                              const char *why, const struct gcmp_name_list *paths,
+                                              struct gradcmp_error *error) {
+    return gcmp_roster_leave_out(
+        roster, &(struct gcmp_left_out){noun, why, (const char *const *)paths->names, paths->count},
+        error);
 }
 
 /* The path of what a person may mean by another name of it; the name itself where it is none. */

@@ -43,3 +43,12 @@ cp -R data/megatron/s_base again/recipe/repeat_1_key_MODEL_ARGS
 cp -R data/megatron/tp2dp2 again/recipe/repeat_1_key_MODEL_ARGS_2
 ln -s repeat_1_key_MODEL_ARGS again/recipe/repeat_2_key_MODEL_ARGS
 try sweep --plan model_config.yaml again/recipe
+# A pattern of a plan finds such links, too; a link that leads out is a name like any other there.
+printf 'baseline: again/runs/s_base\ncandidates: ["again/runs/*"]\n' >again.yaml
+ln -s "$DATA/megatron/bug_double_layer1" again/runs/other
+ln -s tp2dp2 again/runs/a_link
+try sweep --plan again.yaml
+printf 'baseline: again/runs/s_base\ncandidates: ["again/runs/a_*"]\n' >again.yaml
+try sweep --plan again.yaml
+printf 'baseline: again/runs/s_base\ncandidates: [again/runs/tp2dp2, "again/runs/a_*"]\n' >again.yaml
+try sweep -q --plan again.yaml
