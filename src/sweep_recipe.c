@@ -280,16 +280,20 @@ static void add_line(struct findings *findings, const char *line) {
     findings->lines[findings->count++] = line;
 }
 
+/* True for a key that is the name of an argument, whose words a dash or an underscore joins. */
+static bool is_argument(const char *key, const char *name) {
+    size_t k = 0;
+    while (name[k] != '\0' && (key[k] == name[k] || (key[k] == '_' && name[k] == '-'))) {
+        k++;
+    }
+    return name[k] == '\0' && key[k] == '\0';
+}
+
 /* Find an argument as a recipe writes it: "--tensor-model-parallel-size". */
 static const struct gcmp_yaml *find_argument(const struct gcmp_yaml *arguments, const char *name) {
     for (size_t i = 0; i < arguments->count; i++) {
         const char *key = arguments->keys[i]->text;
-        key += strspn(key, "-");
-        size_t k = 0;
-        while (name[k] != '\0' && (key[k] == name[k] || (key[k] == '_' && name[k] == '-'))) {
-            k++;
-        }
-        if (name[k] == '\0' && key[k] == '\0') {
+        if (is_argument(key + strspn(key, "-"), name)) {
             return arguments->items[i];
         }
     }
@@ -317,12 +321,7 @@ static void check_size(struct findings *findings, const struct gcmp_yaml *argume
 static const struct gradcmp_setting *find_setting(const struct gradcmp_catalogue *catalogue,
                                                   const char *name) {
     for (size_t i = 0; i < catalogue->setting_count; i++) {
-        const char *have = catalogue->settings[i].name;
-        size_t k = 0;
-        while (name[k] != '\0' && (have[k] == name[k] || (have[k] == '_' && name[k] == '-'))) {
-            k++;
-        }
-        if (name[k] == '\0' && have[k] == '\0') {
+        if (is_argument(catalogue->settings[i].name, name)) {
             return &catalogue->settings[i];
         }
     }
