@@ -608,14 +608,19 @@ static enum gradcmp_status check_states(const struct finding_sink *sink,
     return status;
 }
 
-/* Likewise a weight that lost its master. */
-static enum gradcmp_status check_masters(const struct finding_sink *sink,
+/* Likewise a parameter that lost its weight, or its master. */
+static enum gradcmp_status check_weights(const struct finding_sink *sink,
                                          const struct gradcmp_checkpoint *checkpoint,
                                          struct gradcmp_error *error) {
-    struct gcmp_lost_states lost;
-    enum gradcmp_status status = gcmp_find_lost_masters(checkpoint, &lost, error);
-    status = status == GRADCMP_OK ? tell_lost(sink, &lost, error) : status;
-    free(lost.items);
+    struct gcmp_lost_states weights, masters = {.items = NULL};
+    enum gradcmp_status status;
+    GCMP_TRY_OUT(gcmp_find_lost_weights(checkpoint, &weights, error));
+    GCMP_TRY_OUT(tell_lost(sink, &weights, error));
+    GCMP_TRY_OUT(gcmp_find_lost_masters(checkpoint, &masters, error));
+    status = tell_lost(sink, &masters, error);
+out:
+    free(weights.items);
+    free(masters.items);
     return status;
 }
 
@@ -631,7 +636,7 @@ static enum gradcmp_status check_open(const struct finding_sink *sink,
                      "no parameter%s in any state: nothing to check",
                      checkpoint->listed_count == 0 ? "" : " of a floating-point type");
     }
-    GCMP_TRY(check_masters(sink, checkpoint, error));
+    GCMP_TRY(check_weights(sink, checkpoint, error));
     struct check_plan plan = {.checkpoint = checkpoint};
     struct gradcmp_error side_error = {0};
     struct gcmp_engine_options engine = gcmp_engine_options_of(options);
