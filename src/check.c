@@ -1,7 +1,6 @@
 /* gradcmp_check: one checkpoint alone, at any step, without a baseline. */
 #include <float.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +11,12 @@
 #include "report/page.h"
 #include "checkpoint.h"
 #include "copies.h"
+#include "finding.h"
 #include "engine/engine.h"
 #include "masters.h"
 #include "ranks.h"
-
-enum { MAX_LOST = 64 };
+#include "shared_bytes.h"
+#include "squares.h"
 
 enum check_kind {
     CHECK_VALUES,
@@ -43,6 +43,7 @@ struct check_plan {
     struct check_origin *origins;
     struct gcmp_side *others; /* side b of each job that has one */
     struct gradcmp_tally *tallies;
+    struct gcmp_squares *squares; /* of each job */
     size_t count, capacity;
 };
 
@@ -56,6 +57,7 @@ static void plan_free(struct check_plan *plan) {
     free(plan->origins);
     free(plan->others);
     free(plan->tallies);
+    free(plan->squares);
 }
 
 static bool grow_array(void *array, size_t capacity, size_t item_bytes) {
@@ -171,61 +173,6 @@ static enum gradcmp_status plan_parameter(struct check_plan *plan, struct gcmp_a
     return GRADCMP_OK;
 }
 
-/* What is being written into. */
-struct finding_sink {
-    struct gcmp_arena *arena;
-    struct gradcmp_checked *checked;
-};
-
-/* Add a finding of `kind` about a parameter and return it in *out for its figures. */
-static enum gradcmp_status add_finding(const struct finding_sink *sink, const char *kind,
-                                       const struct gradcmp_parameter *parameter,
-                                       struct gradcmp_finding **out, struct gradcmp_error *error) {
-    struct gradcmp_checked *checked = sink->checked;
-    if (checked->finding_count == checked->finding_capacity) {
-        size_t capacity = checked->finding_capacity == 0 ? 16 : 2 * checked->finding_capacity;
-        struct gradcmp_finding *more = gcmp_arena_alloc(sink->arena, capacity, sizeof *more);
-        if (more == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        if (checked->finding_count > 0) {
-            memcpy(more, checked->findings, checked->finding_count * sizeof *more);
-        }
-        checked->findings = more;
-        checked->finding_capacity = capacity;
-    }
-    struct gradcmp_finding *finding = &checked->findings[checked->finding_count++];
-    memset(finding, 0, sizeof *finding);
-    finding->kind = kind;
-    finding->name = parameter == NULL ? "" : parameter->name;
-    finding->state = parameter == NULL ? "" : parameter->state;
-    *out = finding;
-    return GRADCMP_OK;
-}
-
-static void add_figure(struct gradcmp_finding *finding, const char *name, double value) {
-    finding->figures[finding->figure_count].name = name;
-    finding->figures[finding->figure_count].value = value;
-    finding->figure_count++;
-}
-
-static enum gradcmp_status say(const struct finding_sink *sink, struct gradcmp_finding *finding,
-                               struct gradcmp_error *error, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-static enum gradcmp_status say(const struct finding_sink *sink, struct gradcmp_finding *finding,
-                               struct gradcmp_error *error, const char *format, ...) {
-    char line[512];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    finding->text = gcmp_arena_dup(sink->arena, line);
-    if (finding->text == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    return GRADCMP_OK;
-}
-
 /* Elements of a weight that its master has too; 0 where it is no master of that shape. Rows of a
  * padded vocabulary may be more on either side. */
 static uint64_t mastered_elems(const struct check_plan *plan,
@@ -241,7 +188,8 @@ static uint64_t mastered_elems(const struct check_plan *plan,
                                                     : others;
 }
 
-static enum gradcmp_status plan_master(struct check_plan *plan, const struct finding_sink *sink,
+static enum gradcmp_status plan_master(struct check_plan *plan,
+                                       const struct gcmp_finding_sink *sink,
                                        const struct gradcmp_parameter *weight,
                                        const struct gradcmp_parameter *master,
                                        struct gradcmp_error *error) {
@@ -257,18 +205,19 @@ static enum gradcmp_status plan_master(struct check_plan *plan, const struct fin
     gcmp_text_add_shape(&text, master->ndim, master->shape);
     gcmp_text_add(&text, " in place of ");
     gcmp_text_add_shape(&text, weight->ndim, weight->shape);
-    enum gradcmp_status status = add_finding(sink, "master_differs", weight, &finding, error);
+    enum gradcmp_status status = gcmp_finding_add(sink, "master_differs", weight, &finding, error);
     if (status == GRADCMP_OK) {
         status = text.failed ? gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
                                               "out of memory")
-                             : say(sink, finding, error, "%s", text.bytes);
+                             : gcmp_finding_say(sink, finding, error, "%s", text.bytes);
     }
     gcmp_text_free(&text);
     return status;
 }
 
 /* Model weights against their fp32 masters, compared in the weights' type. */
-static enum gradcmp_status plan_masters(struct check_plan *plan, const struct finding_sink *sink,
+static enum gradcmp_status plan_masters(struct check_plan *plan,
+                                        const struct gcmp_finding_sink *sink,
                                         struct gradcmp_error *error) {
     const struct gradcmp_model *weights = gcmp_model_of(plan->checkpoint, "param");
     const struct gradcmp_model *masters = gcmp_model_of(plan->checkpoint, "fp32_param");
@@ -323,7 +272,7 @@ static enum gradcmp_status plan_tied(struct check_plan *plan, const struct gradc
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status make_plan(struct check_plan *plan, const struct finding_sink *sink,
+static enum gradcmp_status make_plan(struct check_plan *plan, const struct gcmp_finding_sink *sink,
                                      struct gradcmp_error *error) {
     struct gradcmp_checkpoint *checkpoint = plan->checkpoint;
     for (size_t i = 0; i < checkpoint->state_count; i++) {
@@ -337,7 +286,8 @@ static enum gradcmp_status make_plan(struct check_plan *plan, const struct findi
     }
     GCMP_TRY(plan_masters(plan, sink, error));
     plan->tallies = calloc(plan->count + 1, sizeof *plan->tallies);
-    if (plan->tallies == NULL) {
+    plan->squares = calloc(plan->count + 1, sizeof *plan->squares);
+    if (plan->tallies == NULL || plan->squares == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
     for (size_t i = 0; i < plan->count; i++) {
@@ -346,6 +296,39 @@ static enum gradcmp_status make_plan(struct check_plan *plan, const struct findi
         plan->origins[i].job = &plan->jobs[i];
     }
     return GRADCMP_OK;
+}
+
+/* Run the plan. Ranks that share the work have no sinks: they each look at the signs once more. */
+static enum gradcmp_status run_plan(struct check_plan *plan, const struct gradcmp_options *options,
+                                    struct gradcmp_error *error) {
+    struct gradcmp_error side_error = {0};
+    struct gcmp_engine_options engine = gcmp_engine_options_of(options);
+    struct gcmp_job *alone = calloc(plan->count + 1, sizeof *alone);
+    size_t count = 0;
+    enum gradcmp_status status = GRADCMP_OK;
+    if (alone == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct check_origin *origin = &plan->origins[i];
+        if (origin->kind == CHECK_VALUES && gcmp_is_of_squares(origin->parameter)) {
+            plan->squares[i].dtype = (enum gradcmp_dtype)origin->parameter->dtype;
+            alone[count] = plan->jobs[i];
+            alone[count].sink = gcmp_squares_sink;
+            alone[count].sink_user = &plan->squares[i];
+            plan->jobs[i] = options->ranks == NULL ? alone[count] : plan->jobs[i];
+            count++;
+        }
+    }
+    engine.ranks = options->ranks;
+    GCMP_TRY_OUT(gcmp_engine_run(plan->jobs, plan->count, &engine, &side_error, 1, error));
+    if (options->ranks != NULL) {
+        engine.ranks = NULL;
+        status = gcmp_engine_run(alone, count, &engine, &side_error, 1, error);
+    }
+out:
+    free(alone);
+    return status;
 }
 
 /* The least positive normal number of a type; below it values have lost precision. */
@@ -369,7 +352,7 @@ static bool zero_is_odd(const struct gradcmp_parameter *parameter) {
     return is_optimizer_state(parameter->state) || parameter->ndim > 1;
 }
 
-static enum gradcmp_status judge_values(const struct finding_sink *sink,
+static enum gradcmp_status judge_values(const struct gcmp_finding_sink *sink,
                                         const struct check_origin *origin,
                                         const struct gradcmp_tally *tally,
                                         struct gradcmp_error *error) {
@@ -384,34 +367,35 @@ static enum gradcmp_status judge_values(const struct finding_sink *sink,
         if (!whole) {
             return GRADCMP_OK; /* told of the whole tensor */
         }
-        GCMP_TRY(add_finding(sink, "nonfinite", parameter, &finding, error));
-        add_figure(finding, "elements", (double)tally->elems);
-        add_figure(finding, "nonfinite", (double)tally->nonfinite_a);
-        return say(sink, finding, error, "%llu of %llu elements are NaN or Inf",
-                   (unsigned long long)tally->nonfinite_a, (unsigned long long)tally->elems);
+        GCMP_TRY(gcmp_finding_add(sink, "nonfinite", parameter, &finding, error));
+        gcmp_finding_figure(finding, "elements", (double)tally->elems);
+        gcmp_finding_figure(finding, "nonfinite", (double)tally->nonfinite_a);
+        return gcmp_finding_say(sink, finding, error, "%llu of %llu elements are NaN or Inf",
+                                (unsigned long long)tally->nonfinite_a,
+                                (unsigned long long)tally->elems);
     }
     if (tally->elems == 0) {
         return GRADCMP_OK;
     }
     if (tally->max_a == 0.0 && zero_is_odd(parameter)) {
-        GCMP_TRY(add_finding(sink, "all_zero", parameter, &finding, error));
-        add_figure(finding, "elements", (double)tally->elems);
-        return say(sink, finding, error, "all %llu elements%s are zero",
-                   (unsigned long long)tally->elems, where);
+        GCMP_TRY(gcmp_finding_add(sink, "all_zero", parameter, &finding, error));
+        gcmp_finding_figure(finding, "elements", (double)tally->elems);
+        return gcmp_finding_say(sink, finding, error, "all %llu elements%s are zero",
+                                (unsigned long long)tally->elems, where);
     }
     if (tally->max_a > 0.0 && tally->max_a < least_normal((enum gradcmp_dtype)parameter->dtype)) {
-        GCMP_TRY(add_finding(sink, "subnormal", parameter, &finding, error));
-        add_figure(finding, "elements", (double)tally->elems);
-        add_figure(finding, "max_abs", tally->max_a);
-        return say(sink, finding, error,
-                   "no element%s reaches the least normal number (largest %.3g)", where,
-                   tally->max_a);
+        GCMP_TRY(gcmp_finding_add(sink, "subnormal", parameter, &finding, error));
+        gcmp_finding_figure(finding, "elements", (double)tally->elems);
+        gcmp_finding_figure(finding, "max_abs", tally->max_a);
+        return gcmp_finding_say(sink, finding, error,
+                                "no element%s reaches the least normal number (largest %.3g)",
+                                where, tally->max_a);
     }
     return GRADCMP_OK;
 }
 
 /* What CHECK_VALUES says of the first copy, of another one. */
-static enum gradcmp_status judge_other_copy(const struct finding_sink *sink,
+static enum gradcmp_status judge_other_copy(const struct gcmp_finding_sink *sink,
                                             const struct check_origin *origin,
                                             const struct gradcmp_tally *tally,
                                             struct gradcmp_error *error) {
@@ -420,16 +404,18 @@ static enum gradcmp_status judge_other_copy(const struct finding_sink *sink,
     if (tally->nonfinite_b == 0) {
         return GRADCMP_OK;
     }
-    GCMP_TRY(add_finding(sink, "nonfinite", origin->parameter, &finding, error));
-    add_figure(finding, "elements", (double)tally->elems);
-    add_figure(finding, "nonfinite", (double)tally->nonfinite_b);
-    return say(sink, finding, error, "%llu of %llu elements of %s are NaN or Inf",
-               (unsigned long long)tally->nonfinite_b, (unsigned long long)tally->elems,
-               gcmp_copy_name(name, origin->parameter, origin->job->b[0].copy));
+    GCMP_TRY(gcmp_finding_add(sink, "nonfinite", origin->parameter, &finding, error));
+    gcmp_finding_figure(finding, "elements", (double)tally->elems);
+    gcmp_finding_figure(finding, "nonfinite", (double)tally->nonfinite_b);
+    return gcmp_finding_say(sink, finding, error, "%llu of %llu elements of %s are NaN or Inf",
+                            (unsigned long long)tally->nonfinite_b,
+                            (unsigned long long)tally->elems,
+                            gcmp_copy_name(name, origin->parameter, origin->job->b[0].copy));
 }
 
 /* By how much two sides differ, and where no difference can be taken. NULL without memory. */
-static const char *tell_distance(const struct finding_sink *sink, const struct check_origin *origin,
+static const char *tell_distance(const struct gcmp_finding_sink *sink,
+                                 const struct check_origin *origin,
                                  const struct gradcmp_tally *tally) {
     if (tally->nonfinite_any == 0) {
         return gcmp_arena_format(sink->arena, "by %.3g at most", tally->max_d);
@@ -445,7 +431,7 @@ static const char *tell_distance(const struct finding_sink *sink, const struct c
 }
 
 /* Pairs within the checkpoint that must agree to the last bit. */
-static enum gradcmp_status judge_equal(const struct finding_sink *sink,
+static enum gradcmp_status judge_equal(const struct gcmp_finding_sink *sink,
                                        const struct check_origin *origin,
                                        const struct gradcmp_tally *tally,
                                        struct gradcmp_error *error) {
@@ -468,18 +454,20 @@ static enum gradcmp_status judge_equal(const struct finding_sink *sink,
     if (distance == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    GCMP_TRY(add_finding(sink, kinds[origin->kind], origin->parameter, &finding, error));
-    add_figure(finding, "elements", (double)tally->elems);
-    add_figure(finding, "different", (double)different);
-    add_figure(finding, "rel", tally->a2 > 0.0 ? sqrt(tally->d2 / tally->a2) : (double)NAN);
-    add_figure(finding, "max_abs", tally->max_d);
-    return say(sink, finding, error, "%s: %llu of %llu elements, %s", words[origin->kind],
-               (unsigned long long)different, (unsigned long long)tally->elems, distance);
+    GCMP_TRY(gcmp_finding_add(sink, kinds[origin->kind], origin->parameter, &finding, error));
+    gcmp_finding_figure(finding, "elements", (double)tally->elems);
+    gcmp_finding_figure(finding, "different", (double)different);
+    gcmp_finding_figure(finding, "rel",
+                        tally->a2 > 0.0 ? sqrt(tally->d2 / tally->a2) : (double)NAN);
+    gcmp_finding_figure(finding, "max_abs", tally->max_d);
+    return gcmp_finding_say(sink, finding, error, "%s: %llu of %llu elements, %s",
+                            words[origin->kind], (unsigned long long)different,
+                            (unsigned long long)tally->elems, distance);
 }
 
 /* Padding rows of weights keep what they were initialised with. Those of a gradient are zero only
  * where the loss masks the padding, which Megatron's does not: that is no finding. */
-static enum gradcmp_status judge_padding(const struct finding_sink *sink,
+static enum gradcmp_status judge_padding(const struct gcmp_finding_sink *sink,
                                          struct gradcmp_catalogue *catalogue,
                                          const struct check_origin *origin,
                                          const struct gradcmp_tally *tally,
@@ -497,20 +485,21 @@ static enum gradcmp_status judge_padding(const struct finding_sink *sink,
     }
     struct gradcmp_finding *finding;
     char largest[64] = "";
-    GCMP_TRY(add_finding(sink, "padding", parameter, &finding, error));
-    add_figure(finding, "elements", (double)tally->elems);
-    add_figure(finding, "max_abs", tally->max_a);
-    add_figure(finding, "nonfinite", (double)tally->nonfinite_a);
+    GCMP_TRY(gcmp_finding_add(sink, "padding", parameter, &finding, error));
+    gcmp_finding_figure(finding, "elements", (double)tally->elems);
+    gcmp_finding_figure(finding, "max_abs", tally->max_a);
+    gcmp_finding_figure(finding, "nonfinite", (double)tally->nonfinite_a);
     if (tally->max_a > 0.0) {
         snprintf(largest, sizeof largest, ", largest of the others %.3g", tally->max_a);
     }
-    return say(sink, finding, error,
-               "padding rows of the vocabulary are not zero (%llu of %llu elements, %llu of them "
-               "NaN or Inf%s)",
-               odd, elems, (unsigned long long)tally->nonfinite_a, largest);
+    return gcmp_finding_say(
+        sink, finding, error,
+        "padding rows of the vocabulary are not zero (%llu of %llu elements, %llu of them "
+        "NaN or Inf%s)",
+        odd, elems, (unsigned long long)tally->nonfinite_a, largest);
 }
 
-static enum gradcmp_status judge_plan(const struct finding_sink *sink,
+static enum gradcmp_status judge_plan(const struct gcmp_finding_sink *sink,
                                       const struct check_plan *plan, struct gradcmp_error *error) {
     for (size_t i = 0; i < plan->count; i++) {
         const struct check_origin *origin = &plan->origins[i];
@@ -523,6 +512,7 @@ static enum gradcmp_status judge_plan(const struct finding_sink *sink,
             break;
         case CHECK_VALUES:
             GCMP_TRY(judge_values(sink, origin, &plan->tallies[i], error));
+            GCMP_TRY(gcmp_judge_squares(sink, origin->job, &plan->squares[i], error));
             break;
         case CHECK_PADDING:
             GCMP_TRY(judge_padding(sink, &plan->checkpoint->catalogue, origin, &plan->tallies[i],
@@ -573,32 +563,33 @@ static int compare_findings(const void *left, const void *right) {
 }
 
 /* One finding a parameter, up to a number that can be read. */
-static enum gradcmp_status tell_lost(const struct finding_sink *sink,
+static enum gradcmp_status tell_lost(const struct gcmp_finding_sink *sink,
                                      const struct gcmp_lost_states *lost,
                                      struct gradcmp_error *error) {
-    for (size_t i = 0; i < lost->count && i <= MAX_LOST; i++) {
+    for (size_t i = 0; i < lost->count && i <= GCMP_MAX_LISTED; i++) {
         const struct gcmp_lost_state *item = &lost->items[i];
         struct gradcmp_finding *finding;
-        GCMP_TRY(add_finding(sink, "absent_state", NULL, &finding, error));
-        if (i == MAX_LOST) {
-            add_figure(finding, "parameters", (double)lost->count);
-            return say(sink, finding, error, "%zu parameters lost a state, of which %d are listed",
-                       lost->count, MAX_LOST);
+        GCMP_TRY(gcmp_finding_add(sink, "absent_state", NULL, &finding, error));
+        if (i == GCMP_MAX_LISTED) {
+            gcmp_finding_figure(finding, "parameters", (double)lost->count);
+            return gcmp_finding_say(sink, finding, error,
+                                    "%zu parameters lost a state, of which %d are listed",
+                                    lost->count, GCMP_MAX_LISTED);
         }
         finding->name = gcmp_arena_dup(sink->arena, item->name);
         finding->state = item->absent;
         if (finding->name == NULL) {
             GCMP_FAIL_MEMORY(error);
         }
-        GCMP_TRY(say(sink, finding, error,
-                     "%s is stored, but %s is not, which %zu other tensors have", item->stored,
-                     item->absent, lost->whole_count));
+        GCMP_TRY(gcmp_finding_say(sink, finding, error,
+                                  "%s is stored, but %s is not, which %zu other tensors have",
+                                  item->stored, item->absent, lost->whole_count));
     }
     return GRADCMP_OK;
 }
 
 /* A parameter that lost one of its states is a finding here, not an end. */
-static enum gradcmp_status check_states(const struct finding_sink *sink,
+static enum gradcmp_status check_states(const struct gcmp_finding_sink *sink,
                                         const struct gradcmp_checkpoint *checkpoint,
                                         struct gradcmp_error *error) {
     struct gcmp_lost_states lost;
@@ -609,7 +600,7 @@ static enum gradcmp_status check_states(const struct finding_sink *sink,
 }
 
 /* Likewise a parameter that lost its weight, or its master. */
-static enum gradcmp_status check_weights(const struct finding_sink *sink,
+static enum gradcmp_status check_weights(const struct gcmp_finding_sink *sink,
                                          const struct gradcmp_checkpoint *checkpoint,
                                          struct gradcmp_error *error) {
     struct gcmp_lost_states weights, masters = {.items = NULL};
@@ -624,7 +615,7 @@ out:
     return status;
 }
 
-static enum gradcmp_status check_open(const struct finding_sink *sink,
+static enum gradcmp_status check_open(const struct gcmp_finding_sink *sink,
                                       struct gradcmp_checkpoint *checkpoint,
                                       const struct gradcmp_options *options,
                                       struct gradcmp_error *error) {
@@ -637,13 +628,11 @@ static enum gradcmp_status check_open(const struct finding_sink *sink,
                      checkpoint->listed_count == 0 ? "" : " of a floating-point type");
     }
     GCMP_TRY(check_weights(sink, checkpoint, error));
+    GCMP_TRY(gcmp_find_shared_bytes(sink, checkpoint, error));
     struct check_plan plan = {.checkpoint = checkpoint};
-    struct gradcmp_error side_error = {0};
-    struct gcmp_engine_options engine = gcmp_engine_options_of(options);
-    engine.ranks = options->ranks;
     enum gradcmp_status status;
     GCMP_TRY_OUT(make_plan(&plan, sink, error));
-    GCMP_TRY_OUT(gcmp_engine_run(plan.jobs, plan.count, &engine, &side_error, 1, error));
+    GCMP_TRY_OUT(run_plan(&plan, options, error));
     status = judge_plan(sink, &plan, error);
     if (status == GRADCMP_OK && sink->checked->finding_count > 1) {
         qsort(sink->checked->findings, sink->checked->finding_count,
@@ -670,7 +659,7 @@ static enum gradcmp_status agree(const struct gradcmp_checked *checked,
 
 /* Look at one checkpoint. What it is to blame for goes into checked->error; memory and cancelling
  * end the call. */
-static enum gradcmp_status check_one(const struct finding_sink *sink, struct kept_checks *kept,
+static enum gradcmp_status check_one(const struct gcmp_finding_sink *sink, struct kept_checks *kept,
                                      const struct gradcmp_options *options,
                                      struct gradcmp_error *error) {
     struct gradcmp_checked *checked = sink->checked;
@@ -751,7 +740,7 @@ enum gradcmp_status gradcmp_check(const char *const *paths, size_t path_count,
     for (size_t i = 0; i < path_count; i++) {
         struct gradcmp_checked *checked = &findings->checked[findings->checked_count++];
         checked->path = gcmp_arena_dup(findings->arena, paths[i]);
-        struct finding_sink sink = {findings->arena, checked};
+        struct gcmp_finding_sink sink = {findings->arena, checked};
         enum gradcmp_status status = checked->path == NULL
                                          ? gcmp_error_set(&own, GRADCMP_ERROR_MEMORY, NULL,
                                                           GRADCMP_NO_OFFSET, "out of memory")
