@@ -13,6 +13,7 @@
 #include "base/dtype.h"
 #include "formats/megatron_args.h"
 #include "formats/megatron_legacy_rank.h"
+#include "formats/megatron_same_run.h"
 
 enum { MAX_PATH_BYTES = 300 };
 
@@ -183,13 +184,15 @@ static enum gradcmp_status check_iteration(const struct gcmp_rank_reader *reader
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status read_rank(struct gcmp_legacy_rank *rank, struct gradcmp_error *error) {
+static enum gradcmp_status read_rank(struct gcmp_legacy_rank *rank, struct gcmp_same_run *run,
+                                     struct gradcmp_error *error) {
     char path[MAX_PATH_BYTES];
     struct gcmp_rank_reader reader;
     enum gradcmp_status status;
     model_path(rank->file, path);
     GCMP_TRY_OUT(gcmp_rank_reader_open(&reader, rank->catalogue, rank->arrays, path, error));
     GCMP_TRY_OUT(check_iteration(&reader, error));
+    GCMP_TRY_OUT(gcmp_same_run_check(run, &reader, rank->file, error));
     GCMP_TRY_OUT(add_chunks(rank, &reader, error));
     GCMP_TRY_OUT(gcmp_legacy_add_states(rank, &reader, error));
     status = gcmp_legacy_add_buffers(rank, error);
@@ -245,12 +248,15 @@ static enum gradcmp_status read_ranks(struct gradcmp_catalogue *catalogue,
     catalogue->parallel.pp = files->pp;
     catalogue->parallel.ep = files->ep;
     catalogue->parallel.etp = files->etp;
-    for (size_t i = 0; i < files->count; i++) {
+    struct gcmp_same_run run = {.writers = GCMP_MAP_INIT, .files = files};
+    enum gradcmp_status status = GRADCMP_OK;
+    for (size_t i = 0; i < files->count && status == GRADCMP_OK; i++) {
         struct gcmp_legacy_rank rank = {
             .catalogue = catalogue, .arrays = arrays, .file = &files->list[i]};
-        GCMP_TRY(read_rank(&rank, error));
+        status = read_rank(&rank, &run, error);
     }
-    return GRADCMP_OK;
+    gcmp_map_free(&run.writers);
+    return status;
 }
 
 static enum gradcmp_status open_catalogue(struct gradcmp_catalogue *catalogue,

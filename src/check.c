@@ -615,10 +615,23 @@ out:
     return status;
 }
 
+/* Files of one checkpoint that contradict each other. */
+static enum gradcmp_status check_contradictions(const struct gcmp_finding_sink *sink,
+                                                const struct gradcmp_catalogue *catalogue,
+                                                struct gradcmp_error *error) {
+    for (size_t i = 0; i < catalogue->contradiction_count; i++) {
+        struct gradcmp_finding *finding;
+        GCMP_TRY(gcmp_finding_add(sink, "contradiction", NULL, &finding, error));
+        GCMP_TRY(gcmp_finding_say(sink, finding, error, "%s", catalogue->contradictions[i]));
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status check_open(const struct gcmp_finding_sink *sink,
                                       struct gradcmp_checkpoint *checkpoint,
                                       const struct gradcmp_options *options,
                                       struct gradcmp_error *error) {
+    GCMP_TRY(check_contradictions(sink, &checkpoint->catalogue, error));
     GCMP_TRY(check_states(sink, checkpoint, error));
     GCMP_TRY(gcmp_checkpoint_load_all(checkpoint, error));
     count_work(checkpoint, sink->checked);

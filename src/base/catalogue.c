@@ -117,15 +117,29 @@ enum gradcmp_status gcmp_catalogue_note(struct gradcmp_catalogue *catalogue,
     return GRADCMP_OK;
 }
 
+enum gradcmp_status gcmp_catalogue_contradict(struct gradcmp_catalogue *catalogue,
+                                              struct gradcmp_error *error, const char *line) {
+    if (!gcmp_grow(&catalogue->contradictions, catalogue->contradiction_count,
+                   &catalogue->contradiction_capacity, sizeof *catalogue->contradictions)) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    GCMP_TRY(gcmp_catalogue_note(catalogue, error, "%s", line));
+    catalogue->contradictions[catalogue->contradiction_count++] =
+        catalogue->notes[catalogue->note_count - 1];
+    return GRADCMP_OK;
+}
+
 void gcmp_catalogue_free(struct gradcmp_catalogue *catalogue) {
     free(catalogue->stored);
     free(catalogue->sources);
     free(catalogue->settings);
     free(catalogue->notes);
+    free(catalogue->contradictions);
     catalogue->stored = NULL;
     catalogue->sources = NULL;
     catalogue->settings = NULL;
     catalogue->notes = NULL;
+    catalogue->contradictions = NULL;
 }
 
 /* NaN is one value here: not known on both sides. */

@@ -50,6 +50,12 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_catalogue_note(struct gradcmp_catalogu
                                                          const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Add a note of files of one checkpoint that contradict each other, which `check` finds fault with.
+ * Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_catalogue_contradict(struct gradcmp_catalogue *catalogue,
+                                                               struct gradcmp_error *error,
+                                                               const char *line);
+
 /* True where two parameters were averaged alike: the same pointer, or the same numbers. */
 bool gcmp_same_adam(const struct gradcmp_adam *a, const struct gradcmp_adam *b);
 

@@ -138,6 +138,8 @@ struct gradcmp_catalogue {
     size_t setting_count, setting_capacity;
     const char **notes; /* one line each, for the reader of the report */
     size_t note_count, note_capacity;
+    const char **contradictions; /* those of the notes that tell of files that contradict others */
+    size_t contradiction_count, contradiction_capacity;
     /* Tensors of several real numbers that are in no model and in no state. A reader counts those
      * that it does not keep in `stored`. */
     size_t unclaimed_count;

@@ -195,7 +195,8 @@ struct gradcmp_report {
 /* One thing that `check` found. */
 struct gradcmp_finding {
     const char *kind; /* "copies_differ", "tied_differ", "master_differs", "nonfinite", "all_zero",
-                         "subnormal", "absent_state", "padding", "shared_bytes", "negative" */
+                         "subnormal", "absent_state", "padding", "shared_bytes", "negative",
+                         "contradiction" (of files: no parameter) */
     const char *name; /* canonical name of the parameter */
     const char *state;
     const char *text; /* one line */
