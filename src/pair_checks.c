@@ -105,6 +105,43 @@ static enum gradcmp_status check_vocab(const struct gcmp_comparison *comparison,
     return GRADCMP_OK;
 }
 
+/* True where a vocabulary is padded to so many rows: to a multiple of make_vocab_size_divisible_by
+ * (Megatron's default is 128) and of the tensor-parallel ranks, or by no more than a quarter. */
+static bool is_explained(const struct gradcmp_catalogue *catalogue, uint64_t vocab, uint64_t rows) {
+    const struct gradcmp_setting *stated =
+        gcmp_catalogue_setting(catalogue, "make_vocab_size_divisible_by");
+    bool is_stated = stated != NULL && stated->kind == GRADCMP_SETTING_INT && stated->integer > 0 &&
+                     stated->integer <= UINT16_MAX;
+    uint64_t step = is_stated ? (uint64_t)stated->integer : 128;
+    step *= catalogue->parallel.tp > 1 ? catalogue->parallel.tp : 1;
+    return rows <= vocab || rows - vocab <= vocab / 4 || (rows - vocab < step && rows % step == 0);
+}
+
+/* Rows beyond a vocabulary that a side states are not compared: there must be no more of them than
+ * padding makes. */
+static enum gradcmp_status check_padding(const struct gcmp_comparison *comparison, size_t index,
+                                         struct gradcmp_error *error) {
+    const struct gradcmp_pair_report *pair = &comparison->report->pairs[index];
+    const struct gradcmp_catalogue *catalogues[] = {comparison->report->baseline, pair->catalogue};
+    for (size_t i = 0; i < pair->parameter_count && comparison->options->vocab == 0; i++) {
+        const struct gcmp_paired *sides = &comparison->pairings[index].sides[i];
+        const struct gradcmp_parameter *of_each[] = {sides->a, sides->b};
+        for (size_t side = 0; side < 2 && sides->vocab != 0; side++) {
+            uint64_t rows = of_each[side]->shape[0];
+            if (!is_explained(catalogues[0], sides->vocab, rows) &&
+                !is_explained(catalogues[1], sides->vocab, rows)) {
+                GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
+                          "%.160s has %llu rows in the %s, for a vocabulary of %llu words by what "
+                          "the checkpoints say: padding does not make so many; say how many words "
+                          "there are (--vocab N)",
+                          pair->parameters[i].name, (unsigned long long)rows,
+                          side == 0 ? "baseline" : "candidate", (unsigned long long)sides->vocab);
+            }
+        }
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status note_vocab(struct gcmp_comparison *comparison,
                                       const struct gcmp_participant *candidate,
                                       struct gradcmp_pair_report *pair,
@@ -283,6 +320,7 @@ enum gradcmp_status gcmp_check_pair(const struct gcmp_comparison *comparison, si
                                     struct gradcmp_error *error) {
     const struct gradcmp_pair_report *pair = &comparison->report->pairs[index];
     GCMP_TRY(check_vocab(comparison, index, error));
+    GCMP_TRY(check_padding(comparison, index, error));
     GCMP_TRY(check_types(pair, error));
     return check_inferred(comparison, pair, error);
 }
