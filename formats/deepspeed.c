@@ -38,7 +38,7 @@ static int probe(struct gcmp_dir *dir) {
 /* --- the model --- */
 
 /* Nothing is needed from the files of further ranks; that one of them is damaged is told all the
- * same. */
+ * same, and one of another step refuses the checkpoint. */
 static enum gradcmp_status look_into(const struct opening *opening,
                                      const struct gcmp_ds_file *file) {
     struct gcmp_arena scratch = GCMP_ARENA_INIT;
@@ -46,6 +46,11 @@ static enum gradcmp_status look_into(const struct opening *opening,
     struct gradcmp_error own = {0};
     enum gradcmp_status status =
         gcmp_torch_open_any(opening->catalogue->dir, file->name, &scratch, &torch, &own);
+    if (status == GRADCMP_OK &&
+        gcmp_ds_check_step(opening->catalogue, &torch, opening->error) != GRADCMP_OK) {
+        gcmp_arena_free(&scratch);
+        return GRADCMP_ERROR_CORRUPT;
+    }
     gcmp_arena_free(&scratch);
     if (status == GRADCMP_ERROR_MEMORY) {
         GCMP_FAIL_MEMORY(opening->error);
@@ -80,8 +85,16 @@ static enum gradcmp_status read_models(struct opening *opening) {
                          "incomplete: %.200s is there, but no model file of mp_rank_%02zu",
                          file->name, opening->model_count);
         }
-        GCMP_TRY(gcmp_ds_read_model(&opening->set, file, &opening->models[opening->model_count],
-                                    opening->error));
+        struct gcmp_ds_model *model = &opening->models[opening->model_count];
+        GCMP_TRY(gcmp_ds_read_model(&opening->set, file, model, opening->error));
+        if (model->dp_ranks != 0 && opening->models[0].dp_ranks != 0 &&
+            model->dp_ranks != opening->models[0].dp_ranks) {
+            OPENING_FAIL(opening, GRADCMP_ERROR_CORRUPT,
+                         "%.200s is of %llu data-parallel ranks, the model file of mp_rank_00 of "
+                         "%llu: they are of two runs",
+                         file->name, (unsigned long long)model->dp_ranks,
+                         (unsigned long long)opening->models[0].dp_ranks);
+        }
         opening->model_count++;
     }
     if (opening->model_count == 0) {
@@ -243,6 +256,13 @@ static enum gradcmp_status read_ranks(const struct opening *opening, size_t firs
                          "deepspeed: %.200s is of another stage or number of ranks than the other "
                          "parts",
                          file->name);
+        }
+        if (rank->step < ranks->items[0].step || rank->step > ranks->items[0].step) {
+            OPENING_FAIL(opening, GRADCMP_ERROR_CORRUPT,
+                         "the optimizer is at step %.17g in %.100s, but at %.17g in %.100s: they "
+                         "are of two saves",
+                         rank->step, file->name, ranks->items[0].step,
+                         opening->files.items[first].name);
         }
     }
     return GRADCMP_OK;

@@ -118,6 +118,21 @@ static enum gradcmp_status read_config(struct gradcmp_catalogue *catalogue,
     return gcmp_pt_set_number(catalogue, "zero_stage", gcmp_node_get(zero, "stage"), error);
 }
 
+enum gradcmp_status gcmp_ds_check_step(const struct gradcmp_catalogue *catalogue,
+                                       const struct gcmp_torch_file *torch,
+                                       struct gradcmp_error *error) {
+    const struct gcmp_node *node = gcmp_node_get(torch->root, "global_steps");
+    int64_t steps;
+    if (catalogue->iteration >= 0 && gcmp_node_int(node, &steps) && steps != catalogue->iteration) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, gcmp_dir_file_path(torch->dir, torch->file),
+                     torch->pickle->offset_bytes + gcmp_node_at(node),
+                     "deepspeed: global_steps is %lld, but %lld in the first model file: they are "
+                     "of two saves",
+                     (long long)steps, (long long)catalogue->iteration);
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status read_run(const struct gcmp_pt_place *place,
                                     struct gcmp_ds_model *model) {
     const struct gcmp_node *root = place->torch->root;
@@ -134,6 +149,7 @@ static enum gradcmp_status read_run(const struct gcmp_pt_place *place,
     if (catalogue->iteration < 0 && gcmp_node_int(gcmp_node_get(root, "global_steps"), &steps)) {
         catalogue->iteration = steps < 0 ? -1 : steps;
     }
+    GCMP_TRY(gcmp_ds_check_step(catalogue, place->torch, place->error));
     GCMP_TRY(gcmp_pt_set_number(catalogue, "consumed_train_samples",
                                 gcmp_node_get(root, "global_samples"), place->error));
     return read_config(catalogue, gcmp_node_get(root, "ds_config"), place->error);

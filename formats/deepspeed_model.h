@@ -29,6 +29,11 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_ds_read_model(struct gcmp_pt_set *set,
                                                         struct gcmp_ds_model *out,
                                                         struct gradcmp_error *error);
 
+/* Check that a rank's model file is of the step that the first one stated; CORRUPT else. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_ds_check_step(const struct gradcmp_catalogue *catalogue,
+                                                        const struct gcmp_torch_file *torch,
+                                                        struct gradcmp_error *error);
+
 /* Read a file of weights alone: a pipeline's layer, whose names begin with its number, or an
  * expert.
  */

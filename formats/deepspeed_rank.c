@@ -9,6 +9,7 @@
  * Limits: MAX_GROUPS groups; as many entries as the pickle has bytes. */
 #include "formats/deepspeed_rank.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,22 @@ static enum gradcmp_status add_flat(struct reader *reader, const struct gcmp_nod
     return GRADCMP_OK;
 }
 
+/* What a group says of its step: a number, or a tensor of one. */
+static enum gradcmp_status see_step(struct reader *reader, const struct gcmp_node *value) {
+    struct gcmp_ds_rank *rank = reader->rank;
+    struct gradcmp_extent view;
+    double step;
+    bool found = gcmp_node_number(value, &step);
+    if (!found && gcmp_torch_is_tensor(value)) {
+        GCMP_TRY(gcmp_torch_tensor(&reader->torch, value, &view, reader->error));
+        if (view.ndim == 0) {
+            GCMP_TRY(gcmp_torch_read_scalar(&reader->torch, &view, &found, &step, reader->error));
+        }
+    }
+    rank->step = found ? fmax(rank->step, step) : rank->step;
+    return GRADCMP_OK;
+}
+
 /* The states of one group: {word: tensor or number}. */
 static enum gradcmp_status read_group(struct reader *reader, const struct gcmp_node *states,
                                       uint32_t group) {
@@ -86,8 +103,9 @@ static enum gradcmp_status read_group(struct reader *reader, const struct gcmp_n
         const struct gcmp_node *key = NULL, *value = NULL;
         GCMP_TRY(visit(reader, states));
         const char *word = gcmp_node_pair(states, i, &key, &value) ? gcmp_node_text(key) : NULL;
-        if (word != NULL && strlen(word) < 200 && strcmp(word, "step") != 0 &&
-            gcmp_torch_is_tensor(value)) {
+        if (word != NULL && strcmp(word, "step") == 0) {
+            GCMP_TRY(see_step(reader, value));
+        } else if (word != NULL && strlen(word) < 200 && gcmp_torch_is_tensor(value)) {
             GCMP_TRY(add_flat(reader, value, word, group));
         }
     }
@@ -292,7 +310,7 @@ enum gradcmp_status gcmp_ds_read_rank(struct gradcmp_catalogue *catalogue, const
                                       struct gradcmp_error *error) {
     struct reader reader = {.catalogue = catalogue, .rank = out, .error = error};
     struct gcmp_arena scratch = GCMP_ARENA_INIT;
-    *out = (struct gcmp_ds_rank){.dp = dp};
+    *out = (struct gcmp_ds_rank){.dp = dp, .step = (double)NAN};
     enum gradcmp_status status =
         gcmp_torch_open_any(catalogue->dir, name, &scratch, &reader.torch, error);
     if (status == GRADCMP_OK) {

@@ -34,6 +34,7 @@ struct gcmp_ds_rank {
     uint64_t *paddings;   /* behind each parameter, over all groups one after another */
     size_t padding_count; /* 0: none are stated, and there are none */
     uint64_t most_ranks;  /* largest of partition_counts; 0: not stated */
+    double step;          /* the latest of a group; NaN: not stated */
 };
 
 /* Read a rank's file; names live in the catalogue's arena, arrays are malloced: free in any case.

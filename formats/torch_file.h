@@ -44,6 +44,13 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_torch_tensor(const struct gcmp_torch_f
                                                        struct gradcmp_extent *out,
                                                        struct gradcmp_error *error);
 
+/* Read the value of a tensor of one element, as gcmp_torch_tensor described it; *found is false
+ * where its type is not one of numbers. Errors: IO. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_torch_read_scalar(const struct gcmp_torch_file *torch,
+                                                            const struct gradcmp_extent *view,
+                                                            bool *found, double *out,
+                                                            struct gradcmp_error *error);
+
 /* The element type of a GLOBAL "torch float32" and the like; NONE when unknown. */
 enum gradcmp_dtype gcmp_torch_dtype(const struct gcmp_node *node);
 

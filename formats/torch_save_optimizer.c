@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/catalogue.h"
-#include "base/cursor.h"
 #include "base/dtype.h"
 #include "base/grow.h"
 #include "formats/optimizer_ids.h"
@@ -151,29 +150,6 @@ static enum gradcmp_status walk_group(struct walk *walk, const struct gcmp_node 
 
 /* --- steps --- */
 
-/* The value of a tensor of one element; *found is false where its type is another. */
-static enum gradcmp_status read_scalar(const struct gcmp_pt_place *place,
-                                       const struct gradcmp_extent *view, bool *found,
-                                       double *out) {
-    unsigned char bytes[8] = {0}, swapped[8];
-    unsigned count = gcmp_dtype_bytes((enum gradcmp_dtype)view->dtype);
-    uint64_t bits = 0;
-    *found = false;
-    if (count > sizeof bytes) {
-        return GRADCMP_OK;
-    }
-    GCMP_TRY(gcmp_dir_read(place->torch->dir, place->torch->file,
-                           view->offset_bytes + (uint64_t)view->offset_elems * count, bytes, count,
-                           place->error));
-    for (unsigned i = 0; i < count; i++) {
-        swapped[i] = view->big_endian ? bytes[count - 1 - i] : bytes[i];
-    }
-    struct gcmp_cursor cursor = gcmp_cursor_make(swapped, count, 0);
-    (void)gcmp_read_le(&cursor, count, &bits);
-    *found = gcmp_dtype_number((enum gradcmp_dtype)view->dtype, bits, out);
-    return GRADCMP_OK;
-}
-
 /* Take note of one step count: all parameters' must agree to tell the iteration. */
 static void note_step(struct gcmp_pt_set *set, double value) {
     bool is_count = value >= 0.0 && value <= 9007199254740992.0 && floor(value) >= value;
@@ -213,7 +189,8 @@ static enum gradcmp_status walk_value(struct walk *walk, const struct gcmp_node 
     const struct gcmp_pt_tensor *added = &set->tensors[before];
     if (is_step && set->tensor_count > before && added->unread == NULL && added->ndim == 0) {
         bool found;
-        GCMP_TRY(read_scalar(walk->place, &added->view, &found, &number));
+        GCMP_TRY(gcmp_torch_read_scalar(walk->place->torch, &added->view, &found, &number,
+                                        walk->place->error));
         if (found) {
             note_step(set, number);
             *step = number;

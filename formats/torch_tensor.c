@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/cursor.h"
 #include "base/dtype.h"
 #include "formats/torch_file.h"
 
@@ -448,4 +449,26 @@ enum gradcmp_status gcmp_torch_tensor(const struct gcmp_torch_file *torch,
         }
         unwrap_once(&call);
     }
+}
+
+enum gradcmp_status gcmp_torch_read_scalar(const struct gcmp_torch_file *torch,
+                                           const struct gradcmp_extent *view, bool *found,
+                                           double *out, struct gradcmp_error *error) {
+    unsigned char bytes[8] = {0}, swapped[8];
+    unsigned count = gcmp_dtype_bytes((enum gradcmp_dtype)view->dtype);
+    uint64_t bits = 0;
+    *found = false;
+    if (count > sizeof bytes) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(gcmp_dir_read(torch->dir, torch->file,
+                           view->offset_bytes + (uint64_t)view->offset_elems * count, bytes, count,
+                           error));
+    for (unsigned i = 0; i < count; i++) {
+        swapped[i] = view->big_endian ? bytes[count - 1 - i] : bytes[i];
+    }
+    struct gcmp_cursor cursor = gcmp_cursor_make(swapped, count, 0);
+    (void)gcmp_read_le(&cursor, count, &bits);
+    *found = gcmp_dtype_number((enum gradcmp_dtype)view->dtype, bits, out);
+    return GRADCMP_OK;
 }
