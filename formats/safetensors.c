@@ -217,6 +217,73 @@ static enum gradcmp_status read_loose(struct gradcmp_catalogue *catalogue,
     return GRADCMP_OK;
 }
 
+/* The file that loaders take rather than the index, "model.safetensors" beside
+ * "model.safetensors.index.json", where the index does not name it; NULL: there is none. */
+static const char *find_rival(const struct gradcmp_catalogue *catalogue,
+                              const struct listing *listing, const struct gcmp_st_set *set) {
+    size_t bytes = strlen(listing->index) - strlen(".index.json");
+    const char *rival = NULL;
+    for (size_t i = 0; i < listing->file_count; i++) {
+        const char *name = listing->files[i];
+        rival = strlen(name) == bytes && strncmp(name, listing->index, bytes) == 0 ? name : rival;
+    }
+    for (size_t i = 0; i < set->count && rival != NULL; i++) {
+        const char *named = gcmp_dir_file_name(catalogue->dir, set->images[i].file);
+        rival = strcmp(named, rival) == 0 ? NULL : rival;
+    }
+    return rival;
+}
+
+/* A tensor that both the index's files and another image hold; NULL: there is none, or (*has_memory
+ * false) no memory. */
+static const char *find_shared(const struct gcmp_st_set *set, const struct gcmp_st_image *image,
+                               bool *has_memory) {
+    struct gcmp_map names = GCMP_MAP_INIT;
+    const char *shared = NULL;
+    *has_memory = true;
+    for (size_t i = 0; i < image->count && *has_memory; i++) {
+        const char *name = image->tensors[i].name;
+        *has_memory = gcmp_map_add(&names, name, strlen(name), i, NULL) != GCMP_MAP_NO_MEMORY;
+    }
+    for (size_t i = 0; i < set->count && *has_memory && shared == NULL; i++) {
+        for (size_t j = 0; j < set->images[i].count && shared == NULL; j++) {
+            size_t ignored;
+            const char *name = set->images[i].tensors[j].name;
+            shared = gcmp_map_find(&names, name, strlen(name), &ignored) ? name : NULL;
+        }
+    }
+    gcmp_map_free(&names);
+    return shared;
+}
+
+/* Which of two sets of weights is meant is not ours to choose. */
+static enum gradcmp_status check_rival(struct gradcmp_catalogue *catalogue,
+                                       const struct listing *listing, const struct gcmp_st_set *set,
+                                       struct gradcmp_error *error) {
+    struct gcmp_st_set other = {0};
+    const char *rival = find_rival(catalogue, listing, set), *shared = NULL;
+    bool has_memory = true;
+    if (rival == NULL) {
+        return GRADCMP_OK;
+    }
+    enum gradcmp_status status = gcmp_st_set_add(catalogue, &other, rival, error);
+    if (status == GRADCMP_OK) {
+        shared = find_shared(set, &other.images[0], &has_memory);
+    }
+    if (!has_memory) {
+        status =
+            gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory");
+    } else if (shared != NULL) {
+        status = gcmp_error_set(
+            error, GRADCMP_ERROR_UNSUPPORTED, gcmp_dir_path(catalogue->dir), GRADCMP_NO_OFFSET,
+            "\"%.160s\" is in %.160s and in a file of %.160s, and loaders take either: name the "
+            "file, or a folder with one of the two",
+            shared, rival, listing->index);
+    }
+    gcmp_st_set_close(&other);
+    return status;
+}
+
 static enum gradcmp_status read_indexed(struct gradcmp_catalogue *catalogue,
                                         const struct listing *listing, struct gcmp_st_set *set,
                                         struct gradcmp_error *error) {
@@ -226,6 +293,7 @@ static enum gradcmp_status read_indexed(struct gradcmp_catalogue *catalogue,
         GCMP_TRY(gcmp_st_read_sharding(catalogue->dir, &set->images[i], catalogue->arena, &placed,
                                        error));
     }
+    GCMP_TRY(check_rival(catalogue, listing, set, error));
     if (listing->file_count > set->count) {
         return gcmp_catalogue_note(catalogue, error,
                                    "%zu more safetensors files, which the index does not name, "
