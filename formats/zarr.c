@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/catalogue.h"
+#include "base/checked.h"
 #include "base/grow.h"
 #include "formats/megatron_args.h"
 #include "formats/plain_names.h"
@@ -132,6 +133,46 @@ static enum gradcmp_status add_array(struct walk *walk, const char *folder,
     return gcmp_zarr_add_array(walk->catalogue, folder, key, array, walk->error);
 }
 
+/* An array of version 2 may have been given metadata of version 3 too (zarr's migration), which
+ * readers prefer: both must mean one array. What of version 3 is not read here is passed over. */
+static enum gradcmp_status check_other_version(struct walk *walk, const char *folder,
+                                               const struct gcmp_zarr_array *array) {
+    struct gcmp_json_file file;
+    struct gcmp_zarr_array other;
+    struct gradcmp_error own = {0};
+    bool is_array = false;
+    const char *name = join(walk->catalogue->arena, folder, NODE_3);
+    if (name == NULL) {
+        GCMP_FAIL_MEMORY(walk->error);
+    }
+    if (gcmp_dir_kind(walk->catalogue->dir, name) == GCMP_DIR_ABSENT) {
+        return GRADCMP_OK;
+    }
+    enum gradcmp_status status =
+        gcmp_json_open(walk->catalogue->dir, name, MAX_JSON_BYTES, &file, &own);
+    if (status == GRADCMP_OK) {
+        status = gcmp_zarr_read_v3(&file, &other, &is_array, &own);
+    }
+    gcmp_json_close(&file);
+    if (status == GRADCMP_ERROR_UNSUPPORTED) {
+        return GRADCMP_OK;
+    }
+    if (status == GRADCMP_OK &&
+        !(is_array && other.dtype == array->dtype &&
+          gcmp_dims_equal(other.ndim, other.shape, array->ndim, array->shape) &&
+          gcmp_dims_equal(other.ndim, other.chunk, array->ndim, array->chunk))) {
+        char path[sizeof walk->error->path];
+        snprintf(path, sizeof path, "%s/%s", gcmp_dir_path(walk->catalogue->dir), folder);
+        GCMP_FAIL_AT(walk->error, GRADCMP_ERROR_CORRUPT, path, GRADCMP_NO_OFFSET,
+                     "zarr: .zarray and zarr.json are of %s: leave the one that the chunks are of",
+                     is_array ? "arrays of another shape, type or chunks" : "an array and a group");
+    }
+    if (status != GRADCMP_OK && walk->error != NULL) {
+        *walk->error = own;
+    }
+    return status;
+}
+
 /* Read the metadata in a folder that has some; *is_array tells whether it was an array's. */
 static enum gradcmp_status read_node(struct walk *walk, const char *folder, enum node node,
                                      bool *is_array) {
@@ -154,6 +195,7 @@ static enum gradcmp_status read_node(struct walk *walk, const char *folder, enum
     }
     gcmp_json_close(&file);
     GCMP_TRY(status);
+    GCMP_TRY(node == NODE_ARRAY_2 ? check_other_version(walk, folder, &array) : GRADCMP_OK);
     return *is_array ? add_array(walk, folder, &array) : GRADCMP_OK;
 }
 

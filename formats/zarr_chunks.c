@@ -2,13 +2,14 @@
 #include "formats/zarr_chunks.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/catalogue.h"
 #include "base/cursor.h"
 #include "base/dtype.h"
 
-enum { CHECKSUM_BYTES = 4, MAX_NAME_BYTES = 4096 };
+enum { CHECKSUM_BYTES = 4, MAX_NAME_BYTES = 4096, MAX_LISTED = 1 << 20 };
 
 /* An array while its chunks are added. */
 struct adder {
@@ -142,6 +143,91 @@ static enum gradcmp_status find_chunks(struct adder *adder, size_t *count) {
     return GRADCMP_OK;
 }
 
+/* --- what lies there besides --- */
+
+/* Take one index of a chunk's name off the front, and what separates it from the next. False where
+ * it is none of the grid's, or written otherwise than zarr does. */
+static bool take_index(const struct gcmp_zarr_array *array, unsigned axis, const char **name) {
+    size_t digits = strspn(*name, "0123456789");
+    bool is_number = digits > 0 && digits < 19 && (digits == 1 || (*name)[0] != '0');
+    if (!is_number || strtoull(*name, NULL, 10) >= grid_size(array, axis)) {
+        return false;
+    }
+    *name += digits;
+    if (**name == '.' && array->separator == '.' && axis + 1 < array->ndim) {
+        ++*name;
+        return true;
+    }
+    return **name == '\0' && (array->separator == '/' || axis + 1 == array->ndim);
+}
+
+/* True for a name in the array's folder (in its folder "c", with `in_c`) that the grid has. */
+static bool is_of_grid(const struct gcmp_zarr_array *array, const char *name, bool in_c) {
+    bool has_prefix = array->names_with_c && !in_c;
+    if (has_prefix && strcmp(name, "c") == 0) {
+        return array->ndim == 0 || array->separator == '/';
+    }
+    if (has_prefix && (array->separator == '/' || strncmp(name, "c.", 2) != 0)) {
+        return false;
+    }
+    name += has_prefix ? 2 : 0;
+    if (array->ndim == 0) {
+        return !has_prefix && strcmp(name, "0") == 0;
+    }
+    unsigned indices = array->separator == '/' ? 1 : array->ndim;
+    for (unsigned d = 0; d < indices; d++) {
+        if (!take_index(array, d, &name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_chunk_like(const char *name) {
+    const char *index = strncmp(name, "c.", 2) == 0 ? name + 2 : name;
+    return strcmp(name, "c") == 0 ||
+           (index[0] >= '0' && index[0] <= '9' && index[strspn(index, "0123456789.")] == '\0');
+}
+
+/* Tell of files that look like chunks and are none of the grid's: of a larger array, or of another
+ * separator. Of chunks in folders of folders the outermost are looked at. */
+static enum gradcmp_status note_strays(const struct adder *adder, const char *folder, bool in_c) {
+    struct gradcmp_catalogue *catalogue = adder->catalogue;
+    struct gradcmp_error own = {0};
+    char **names, first[160] = "";
+    size_t count, strays = 0;
+    enum gradcmp_status status =
+        gcmp_dir_list(catalogue->dir, folder, MAX_LISTED, &names, &count, &own);
+    if (status != GRADCMP_OK) { /* all chunks were found: nothing is needed from the list */
+        return status == GRADCMP_ERROR_MEMORY
+                   ? gcmp_error_set(adder->error, status, NULL, GRADCMP_NO_OFFSET, "out of memory")
+                   : GRADCMP_OK;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (is_chunk_like(names[i]) && !is_of_grid(adder->array, names[i], in_c) && strays++ == 0) {
+            snprintf(first, sizeof first, "%.150s", names[i]);
+        }
+    }
+    gcmp_dir_free_names(names, count);
+    return strays == 0 ? GRADCMP_OK
+                       : gcmp_catalogue_note(catalogue, adder->error,
+                                             "%.200s: %zu names look like chunks and are none of "
+                                             "the array, such as \"%s\": they were not read",
+                                             folder[0] == '\0' ? "." : folder, strays, first);
+}
+
+static enum gradcmp_status look_for_strays(const struct adder *adder) {
+    char folder[MAX_NAME_BYTES];
+    GCMP_TRY(note_strays(adder, adder->folder, false));
+    int length = snprintf(folder, sizeof folder, "%s%sc", adder->folder,
+                          adder->folder[0] == '\0' ? "" : "/");
+    bool has_c = adder->array->names_with_c && adder->array->separator == '/' &&
+                 adder->array->ndim > 0 && length > 0 && (size_t)length < sizeof folder;
+    return has_c && gcmp_dir_has_dir(adder->catalogue->dir, folder)
+               ? note_strays(adder, folder, true)
+               : GRADCMP_OK;
+}
+
 /* Add the chunk at the adder's index, which was found, as a piece. */
 static enum gradcmp_status add_chunk(struct adder *adder, size_t number) {
     struct gradcmp_piece *piece = &adder->catalogue->stored[adder->stored].pieces[number];
@@ -163,6 +249,7 @@ enum gradcmp_status gcmp_zarr_add_array(struct gradcmp_catalogue *catalogue, con
     struct gradcmp_stored *stored;
     if (!listed_only) {
         GCMP_TRY(find_chunks(&adder, &count));
+        GCMP_TRY(look_for_strays(&adder));
     }
     adder.stored = catalogue->stored_count;
     adder.stride = gcmp_arena_alloc(catalogue->arena, array->ndim, sizeof *adder.stride);
