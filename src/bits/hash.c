@@ -373,11 +373,29 @@ static enum gradcmp_status list_ranked(struct gcmp_arena *arena,
     return GRADCMP_OK;
 }
 
+/* The format of a text that layout_of made, and the name of the layout in it. */
+static bool parse_layout(struct gcmp_arena *arena, const char *layout, const char **format,
+                         const char **name) {
+    size_t bytes = strcspn(layout, " ");
+    const char *rest = layout[bytes] == '\0' ? "" : layout + bytes + 1;
+    const char *sizes = strstr(rest, " tp=");
+    *format = gcmp_arena_text(arena, layout, bytes);
+    *name = sizes == NULL ? NULL : gcmp_arena_text(arena, rest, (size_t)(sizes - rest));
+    return *format != NULL && (sizes == NULL || *name != NULL);
+}
+
 /* The fingerprints that any sharding shares; what one side has for each rank is left out. */
 static enum gradcmp_status check_across(struct gcmp_bits_match *match,
                                         const struct gcmp_bits_hashes *const sides[2],
                                         struct gradcmp_error *error) {
+    const char *formats[2], *names[2];
     match->layouts_differ = true;
+    for (size_t side = 0; side < 2; side++) {
+        if (!parse_layout(match->arena, sides[side]->layout, &formats[side], &names[side])) {
+            GCMP_FAIL_MEMORY(error);
+        }
+    }
+    gcmp_bits_name_layouts(match, formats, names);
     for (size_t side = 0; side < 2; side++) {
         match->reduced[side] = sides[side]->items;
         GCMP_TRY(list_ranked(match->arena, sides[side], &match->ranked[side], error));

@@ -16,8 +16,9 @@
 #include "base/json_text.h"
 #include "report/json.h"
 
-/* Schema 1 spelled the paths of keys with slashes, and of texts that read as numbers, otherwise. */
-enum { MAX_FILE_BYTES = 1 << 30, DIGEST_DIGITS = 32, SCHEMA = 2 };
+/* Schema 1 spelled the paths of keys with slashes, and of texts that read as numbers, otherwise;
+ * schema 2 those of hyperparameters that are kept for each group of ranks. */
+enum { MAX_FILE_BYTES = 1 << 30, DIGEST_DIGITS = 32, SCHEMA = 3 };
 static const char KIND[] = "gradcmp bits fingerprints";
 
 static const char *const list_names[] = {"entries", "of_layout"};

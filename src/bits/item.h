@@ -79,12 +79,19 @@ enum gcmp_bits_group gcmp_bits_group_of(const char *path, const char *state);
 /* True where the path names a rank ("rank_1", "shard_0.0_1.2", "mp_rank_00"): its item has no
  * meaning where there are other ranks. */
 bool gcmp_bits_is_by_rank(const char *path);
-/* Write the path with ranks' numbers as '*'. NULL without memory. */
+/* Write the path with ranks' numbers as '*'; of hyperparameters that Megatron keeps for each group
+ * of ranks, as the layouts spell it that keep them once. NULL without memory. */
 char *gcmp_bits_without_ranks(struct gcmp_arena *arena, const char *path);
 /* True for settings that say how a run was laid out ("tensor_model_parallel_size"). */
 bool gcmp_bits_is_layout_setting(const char *path);
 /* True for those of them that tell another layout by themselves: sizes. */
 bool gcmp_bits_is_layout_size(const char *path);
+/* True for what belongs to one of a format's layouts, so that a checkpoint in another layout
+ * (`other` is its name, or NULL) need not have it. */
+bool gcmp_bits_is_of_layout(const char *format, const char *path, const char *other);
+/* True for what a module keeps beside its tensors ("decoder.layers.0.mlp.linear_fc1._extra_state").
+ */
+bool gcmp_bits_is_extra_state(const char *path);
 
 /* What may differ: the patterns by default, ended by NULL. */
 extern const char *const gcmp_bits_default_ignores[];

@@ -267,10 +267,59 @@ static enum gradcmp_status tell_rows(const struct gcmp_bits_match *match, struct
     return GRADCMP_OK;
 }
 
+static bool has_group(const struct gcmp_bits_match *match, size_t side, unsigned group) {
+    const struct gcmp_bits_items *const lists[] = {&match->reduced[side], &match->ranked[side]};
+    for (size_t list = 0; list < 2; list++) {
+        for (size_t i = 0; i < lists[list]->count; i++) {
+            if (lists[list]->list[i].group == group) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Name the groups of objects that one side lacks altogether and that were not judged for it. */
+static enum gradcmp_status tell_lacking(const struct gcmp_bits_match *match,
+                                        struct gcmp_arena *arena, struct gcmp_bits_result *out,
+                                        struct gradcmp_error *error) {
+    static const uint8_t groups[] = {GCMP_BITS_OPT_STEP, GCMP_BITS_OPT_HYPER, GCMP_BITS_SCHEDULER,
+                                     GCMP_BITS_RNG,      GCMP_BITS_DATA,      GCMP_BITS_SCALER,
+                                     GCMP_BITS_ARGS};
+    for (size_t side = 0; match->layouts_differ && side < 2; side++) {
+        struct gcmp_text text = GCMP_TEXT_INIT;
+        for (size_t i = 0; i < sizeof groups; i++) {
+            if (has_group(match, side, groups[i]) && !has_group(match, 1 - side, groups[i]) &&
+                (match->left_out[side] >> groups[i] & 1U) != 0) {
+                gcmp_text_addf(&text, "%s%s", text.length_bytes > 0 ? ", " : "",
+                               gcmp_bits_group_name((enum gcmp_bits_group)groups[i]));
+            }
+        }
+        bool has_some = text.length_bytes > 0;
+        const char *note =
+            text.failed || !has_some
+                ? NULL
+                : gcmp_arena_format(arena,
+                                    "only in %c, and not judged, as the %s "
+                                    "differ: %s",
+                                    side == 0 ? 'A' : 'B',
+                                    match->formats_differ ? "formats" : "layouts", text.bytes);
+        bool failed = text.failed || (has_some && note == NULL);
+        gcmp_text_free(&text);
+        if (failed) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        if (has_some) {
+            out->notes[out->note_count++] = note;
+        }
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status tell_notes(const struct gcmp_bits_match *match, struct gcmp_arena *arena,
                                       struct gcmp_bits_result *out, struct gradcmp_error *error) {
     const struct gcmp_bits_side *sides[] = {match->a, match->b};
-    size_t total = match->a->note_count + match->b->note_count + 3;
+    size_t total = match->a->note_count + match->b->note_count + 5;
     out->notes = gcmp_arena_alloc(arena, total, sizeof *out->notes);
     for (size_t side = 0; out->notes != NULL && side < 2; side++) {
         for (size_t i = 0; i < sides[side]->note_count; i++) {
@@ -285,6 +334,7 @@ static enum gradcmp_status tell_notes(const struct gcmp_bits_match *match, struc
     if (out->notes == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
+    GCMP_TRY(tell_lacking(match, arena, out, error));
     GCMP_TRY(tell_rows(match, arena, out, error));
     return tell_gaps(match, arena, out, error);
 }

@@ -42,15 +42,25 @@ static bool settings_differ(const struct gcmp_bits_items *a, const struct gcmp_b
     return false;
 }
 
+void gcmp_bits_name_layouts(struct gcmp_bits_match *match, const char *const formats[2],
+                            const char *const names[2]) {
+    match->formats_differ = names_differ(formats[0], formats[1]);
+    match->format = !match->formats_differ && names_differ(names[0], names[1]) ? formats[0] : NULL;
+    match->layout_names[0] = names[0];
+    match->layout_names[1] = names[1];
+    match->layouts_differ = match->layouts_differ || match->formats_differ || match->format != NULL;
+}
+
 void gcmp_bits_compare_layouts(struct gcmp_bits_match *match) {
     const struct gradcmp_catalogue *a = gcmp_bits_side_catalogue(match->a);
     const struct gradcmp_catalogue *b = gcmp_bits_side_catalogue(match->b);
     match->layouts_differ = settings_differ(&match->a->items, &match->b->items);
     if (a != NULL && b != NULL) {
-        match->formats_differ =
-            a->format != b->format || names_differ(a->layout_name, b->layout_name);
-        match->layouts_differ = match->layouts_differ || match->formats_differ ||
-                                parallel_differs(&a->parallel, &b->parallel);
+        const char *formats[] = {a->format->name, b->format->name};
+        const char *names[] = {a->layout_name, b->layout_name};
+        gcmp_bits_name_layouts(match, formats, names);
+        match->layouts_differ =
+            match->layouts_differ || parallel_differs(&a->parallel, &b->parallel);
         match->vocab = a->vocab > b->vocab ? a->vocab : b->vocab;
     }
 }

@@ -204,6 +204,17 @@ static bool has_generators(const struct gcmp_bits_match *match, size_t side) {
     return false;
 }
 
+/* True for what a side need not have: the other layout of the format keeps it, or the format keeps
+ * objects in other places. */
+static bool has_other_place(const struct gcmp_bits_match *match, const struct gcmp_bits_item *item,
+                            size_t lacking) {
+    if (match->format == NULL) {
+        return match->formats_differ;
+    }
+    return (match->has_extra_states[lacking] && gcmp_bits_is_extra_state(item->path)) ||
+           gcmp_bits_is_of_layout(match->format, item->path, match->layout_names[lacking]);
+}
+
 enum gradcmp_status gcmp_bits_lone(struct gcmp_bits_match *match, const struct gcmp_bits_item *item,
                                    size_t lacking, struct gradcmp_error *error) {
     if (gcmp_bits_is_ignored(match->options, item)) {
@@ -215,10 +226,11 @@ enum gradcmp_status gcmp_bits_lone(struct gcmp_bits_match *match, const struct g
                                                         : GCMP_BITS_MISSING_IN_B};
     *(lacking == 0 ? &entry.b : &entry.a) = item;
     if (match->layouts_differ && item->state == NULL &&
-        (is_ranked(match, item->path, lacking) || match->formats_differ ||
+        (is_ranked(match, item->path, lacking) || has_other_place(match, item, lacking) ||
          (item->group == GCMP_BITS_RNG && item->by_rank && has_generators(match, lacking)))) {
         entry.group = GCMP_BITS_LAYOUT;
         entry.how = GCMP_BITS_LEFT_OUT;
+        match->left_out[1 - lacking] |= UINT32_C(1) << item->group;
     }
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): an item is given */
     entry.path = topmost(match, items_of(match, lacking), item->path);
@@ -235,10 +247,21 @@ enum gradcmp_status gcmp_bits_lone(struct gcmp_bits_match *match, const struct g
 
 /* --- the lists --- */
 
+static bool has_extra_states(const struct gcmp_bits_items *items) {
+    for (size_t i = 0; i < items->count; i++) {
+        if (gcmp_bits_is_extra_state(items->list[i].path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum gradcmp_status gcmp_bits_merge_lists(struct gcmp_bits_match *match,
                                           struct gradcmp_error *error) {
     const struct gcmp_bits_items *a = items_of(match, 0), *b = items_of(match, 1);
     size_t i = 0, j = 0;
+    match->has_extra_states[0] = match->format != NULL && has_extra_states(a);
+    match->has_extra_states[1] = match->format != NULL && has_extra_states(b);
     while (i < a->count || j < b->count) {
         const struct gcmp_bits_item *x = i < a->count ? &a->list[i] : NULL;
         const struct gcmp_bits_item *y = j < b->count ? &b->list[j] : NULL;

@@ -53,7 +53,11 @@ struct gcmp_bits_match {
     const struct gcmp_bits_options *options;
     bool layouts_differ;
     bool formats_differ; /* objects are kept in other places, so only parameters can be missed */
-    const char **states; /* compared in unsharded form, in the arena */
+    const char *format;  /* of both sides, where only the names of their layouts differ; or NULL */
+    const char *layout_names[2]; /* of a and b; or NULL */
+    bool has_extra_states[2];    /* of modules: some layouts keep them for all layers together */
+    uint32_t left_out[2]; /* groups, as bits, of what a side alone has and need not be judged */
+    const char **states;  /* compared in unsharded form, in the arena */
     size_t state_count;
     struct gcmp_bits_items
         reduced[2]; /* of a and b, where layouts differ: what is common to ranks */
@@ -85,6 +89,9 @@ bool gcmp_bits_is_ignored(const struct gcmp_bits_options *options,
 
 /* Tell whether two checkpoints were written by different layouts of ranks. */
 void gcmp_bits_compare_layouts(struct gcmp_bits_match *match);
+/* Note the formats and the names of the layouts of both sides; NULL: no name. */
+void gcmp_bits_name_layouts(struct gcmp_bits_match *match, const char *const formats[2],
+                            const char *const names[2]);
 
 /* Split a side's items into what all ranks have alike and what they have each for themselves. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_reduce(struct gcmp_bits_match *match, size_t side,

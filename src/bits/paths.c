@@ -161,7 +161,45 @@ bool gcmp_bits_is_by_rank(const char *path) {
     return find_rank(path, path, &bytes) != NULL || has_coordinates(path);
 }
 
+/* Megatron keeps hyperparameters once, in common.pt, or for each group of data parallel ranks
+ * (state_dict of distrib_optimizer.py): "chained_1.optimizer.distributed.dp_group_idx_0.optimizer/
+ * shard_0_1/0/param_groups" is "common/optimizer/1/optimizer/param_groups". NULL: not those; or,
+ * with *failed, without memory. */
+static char *common_place(struct gcmp_arena *arena, const char *path, bool *failed) {
+    static const char chained[] = "chained_", group[] = "optimizer.distributed.dp_group_idx_";
+    static const char optimizer[] = ".optimizer/", first[] = "/0/";
+    const char *at = path, *number = "";
+    size_t digits = 0, bytes = 0;
+    if (strncmp(at, chained, sizeof chained - 1) == 0) {
+        number = at + sizeof chained - 1;
+        digits = strspn(number, "0123456789");
+        at = number + digits + (number[digits] == '.');
+    }
+    if (strncmp(at, group, sizeof group - 1) != 0) {
+        return NULL;
+    }
+    at += sizeof group - 1;
+    at += strspn(at, "0123456789");
+    if (strncmp(at, optimizer, sizeof optimizer - 1) != 0) {
+        return NULL;
+    }
+    at += sizeof optimizer - 1;
+    bytes = rank_bytes(at);
+    if (bytes == 0 || strncmp(at + bytes, first, sizeof first - 1) != 0) {
+        return NULL;
+    }
+    char *out = gcmp_arena_format(arena, "common/optimizer/%.*s%soptimizer/%s", (int)digits, number,
+                                  digits > 0 ? "/" : "", at + bytes + sizeof first - 1);
+    *failed = out == NULL;
+    return out;
+}
+
 char *gcmp_bits_without_ranks(struct gcmp_arena *arena, const char *path) {
+    bool failed = false;
+    char *common = common_place(arena, path, &failed);
+    if (common != NULL || failed) {
+        return common;
+    }
     char *out = gcmp_arena_dup(arena, path);
     size_t bytes;
     const char *rank = find_rank(path, path, &bytes);
@@ -212,6 +250,44 @@ bool gcmp_bits_is_layout_setting(const char *path) {
     }
     return gcmp_bits_is_layout_size(path) || strstr(word, "parallel") != NULL ||
            strstr(word, "pipeline") != NULL;
+}
+
+/* What one layout of a format has and another does not: buffers and what tells of them, steps of
+ * each parameter for those of groups, numbers of parameters. */
+static const struct {
+    const char *format, *path;
+} layout_places[] = {
+    {"torch_dist", "common/content_metadata/*"},
+    {"torch_dist", "common/optimizer/*param_state/*"},
+    {"torch_dist", "*optimizer.distributed.dp_group_idx_*"},
+    {"megatron_legacy", "*/distrib_optim/*"},
+    {"megatron_legacy", "*/optimizer/state/*"},
+    {"megatron_legacy", "*/optimizer/fp32_from_fp16_params*"},
+    {"megatron_legacy", "*/param_groups/*/params*"},
+    {"deepspeed", "*optim_states/*"},
+    {"deepspeed", "*zero/*"},
+};
+
+/* Steps of groups: only newer layouts have them, and those of a step for each parameter do not. */
+static bool lacks_group_steps(const char *layout) {
+    return layout == NULL ||
+           (strcmp(layout, "fully_reshardable") != 0 && strcmp(layout, "dp_reshardable") != 0);
+}
+
+bool gcmp_bits_is_of_layout(const char *format, const char *path, const char *other) {
+    for (size_t i = 0; i < COUNT_OF(layout_places); i++) {
+        if (strcmp(layout_places[i].format, format) == 0 &&
+            fnmatch(layout_places[i].path, path, FNM_NOESCAPE) == 0) {
+            return true;
+        }
+    }
+    bool is_group_step = strstr(path, "param_groups/") != NULL &&
+                         strcmp(last_part(path), "step") == 0 && lacks_group_steps(other);
+    return is_group_step || gcmp_bits_is_layout_setting(path);
+}
+
+bool gcmp_bits_is_extra_state(const char *path) {
+    return has_part(path, "_extra_state");
 }
 
 /* Names of when, where and under which name a run was saved. */

@@ -13,8 +13,8 @@ sed 's/exp_avg/exp_avh/' file >changed
 head -c 300 file >cut
 echo '{}' >foreign
 # Of another schema: paths were spelled otherwise.
-sed 's/"schema": 2/"schema": 1/' file >schema1
-sed 's/"schema": 2/"schema": -2/' file >schema2
+sed 's/"schema": 3/"schema": 1/' file >schema1
+sed 's/"schema": 3/"schema": -2/' file >schema2
 mkdir folder
 for name in changed cut foreign schema1 schema2 folder nowhere/file; do
     try bits --hash $name data/resume/together.pt
