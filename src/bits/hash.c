@@ -363,6 +363,7 @@ static enum gradcmp_status list_ranked(struct gcmp_arena *arena,
                                        struct gcmp_bits_items *out, struct gradcmp_error *error) {
     for (size_t i = 0; i < hashes->of_layout.count; i++) {
         struct gcmp_bits_item item = hashes->of_layout.list[i];
+        item.whole = item.path;
         item.path = gcmp_bits_without_ranks(arena, item.path);
         if (item.path == NULL) {
             GCMP_FAIL_MEMORY(error);
@@ -384,6 +385,18 @@ static bool parse_layout(struct gcmp_arena *arena, const char *layout, const cha
     return *format != NULL && (sizes == NULL || *name != NULL);
 }
 
+/* Mark fingerprints of the model's and the optimizer's tensors: those no layout or format may lack.
+ */
+static void mark_states(struct gcmp_bits_items *items) {
+    for (size_t i = 0; i < items->count; i++) {
+        struct gcmp_bits_item *item = &items->list[i];
+        if (item->group <= GCMP_BITS_EXP_AVG_SQ && strchr(item->type, '[') != NULL &&
+            !gcmp_bits_is_extra_state(item->path)) {
+            item->state = gcmp_bits_group_name((enum gcmp_bits_group)item->group);
+        }
+    }
+}
+
 /* The fingerprints that any sharding shares; what one side has for each rank is left out. */
 static enum gradcmp_status check_across(struct gcmp_bits_match *match,
                                         const struct gcmp_bits_hashes *const sides[2],
@@ -399,15 +412,12 @@ static enum gradcmp_status check_across(struct gcmp_bits_match *match,
     for (size_t side = 0; side < 2; side++) {
         match->reduced[side] = sides[side]->items;
         GCMP_TRY(list_ranked(match->arena, sides[side], &match->ranked[side], error));
+        GCMP_TRY(gcmp_bits_mark_ranks(match->arena, &sides[side]->of_layout, &match->ranked[side],
+                                      &match->reduced[side], error));
+        mark_states(&match->reduced[side]);
     }
     GCMP_TRY(gcmp_bits_merge_lists(match, error));
-    for (size_t i = 0; i < sides[1]->of_layout.count; i++) {
-        const struct gcmp_bits_item *item = &sides[1]->of_layout.list[i];
-        struct gcmp_bits_entry entry = {
-            .path = item->path, .b = item, .group = GCMP_BITS_LAYOUT, .how = GCMP_BITS_LEFT_OUT};
-        GCMP_TRY(gcmp_bits_add_entry(match, &entry, error));
-    }
-    return GRADCMP_OK;
+    return gcmp_bits_leave_out(match, error);
 }
 
 /* All fingerprints, those of the layout too. */
@@ -432,9 +442,10 @@ static enum gradcmp_status check(struct gcmp_arena *arena,
     struct gcmp_bits_options options = *bits;
     options.no_default_ignores = true; /* they were left out before */
     struct gcmp_bits_match match = {.arena = arena, .a = &a, .b = &b, .options = &options};
-    enum gradcmp_status status = strcmp(sides[0]->layout, sides[1]->layout) == 0
-                                     ? check_alike(&match, sides, error)
-                                     : check_across(&match, sides, error);
+    bool is_same_layout = strcmp(sides[0]->layout, sides[1]->layout) == 0 &&
+                          !gcmp_bits_settings_differ(&sides[0]->of_layout, &sides[1]->of_layout);
+    enum gradcmp_status status =
+        is_same_layout ? check_alike(&match, sides, error) : check_across(&match, sides, error);
     if (status == GRADCMP_OK) {
         status = gcmp_bits_judge(&match, arena, result, error);
     }

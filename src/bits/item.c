@@ -19,7 +19,7 @@ enum gradcmp_status gcmp_bits_add(struct gcmp_bits_items *items, const struct gc
     return GRADCMP_OK;
 }
 
-/* Of one path (files a.pt and a.bin), the type and then the bytes decide. */
+/* Of one path (files a.pt and a.bin, or several ranks), the type and then the bytes decide. */
 static int compare_items(const void *left, const void *right) {
     const struct gcmp_bits_item *a = left, *b = right;
     int order = strcmp(a->path, b->path);
@@ -29,6 +29,9 @@ static int compare_items(const void *left, const void *right) {
     if (order == 0 && a->bytes != NULL && b->bytes != NULL) {
         size_t least = a->length_bytes < b->length_bytes ? a->length_bytes : b->length_bytes;
         order = memcmp(a->bytes, b->bytes, least);
+    }
+    if (order == 0 && a->whole != NULL && b->whole != NULL) {
+        order = strcmp(a->whole, b->whole);
     }
     return order;
 }

@@ -37,9 +37,18 @@ enum gcmp_bits_kind {
     GCMP_BITS_VALUE   /* bytes say all, in a form that type tells */
 };
 
+/* Which ranks have an item. */
+enum gcmp_bits_ranks {
+    GCMP_BITS_RANKLESS, /* it is of no rank, or of the only one */
+    GCMP_BITS_EVERY_RANK,
+    GCMP_BITS_FIRST_RANK, /* the first one alone, for all of them */
+    GCMP_BITS_SOME_RANKS
+};
+
 struct gcmp_bits_item {
-    const char *path; /* parts with '/' between them */
-    const char *type; /* "int", "float", "str", "list", ...; of arrays and tensors the dtype */
+    const char *path;  /* parts with '/' between them */
+    const char *whole; /* the path as it was before ranks were taken from it; or NULL */
+    const char *type;  /* "int", "float", "str", "list", ...; of arrays and tensors the dtype */
     /* VALUE: the value (int: decimal digits; float: 8 bytes; others: text). ARRAY: elements. */
     const unsigned char *bytes;
     size_t length_bytes;
@@ -51,6 +60,7 @@ struct gcmp_bits_item {
     uint8_t kind;      /* enum gcmp_bits_kind */
     uint8_t dtype;     /* enum gradcmp_dtype; NONE: of ours only the bytes are known */
     uint8_t group;     /* enum gcmp_bits_group */
+    uint8_t ranks;     /* enum gcmp_bits_ranks, where ranks were taken from the path */
     bool python;       /* ARRAY: a list of Python's numbers, not a tensor */
     bool by_rank;      /* the path names a rank */
     bool model_layout; /* TENSOR: a box of the model's tensor, whatever the sharding */
@@ -82,6 +92,15 @@ bool gcmp_bits_is_by_rank(const char *path);
 /* Write the path with ranks' numbers as '*'; of hyperparameters that Megatron keeps for each group
  * of ranks, as the layouts spell it that keep them once. NULL without memory. */
 char *gcmp_bits_without_ranks(struct gcmp_arena *arena, const char *path);
+/* Bytes of a path up to the '/' behind its first rank; 0: none is before a '/'. */
+size_t gcmp_bits_rank_bytes(const char *path);
+/* What follows a group of hyperparameters ("/lr" of "param_groups/0/lr"); NULL: the path is in
+ * none. */
+const char *gcmp_bits_in_group(const char *path);
+/* True for what a trainer keeps in every rank's file, the same in each: by what it is, the
+ * scheduler, hyperparameters, arguments, the iteration; not generators, paths, numbers of ranks and
+ * devices. */
+bool gcmp_bits_is_for_all_ranks(const struct gcmp_bits_item *item);
 /* True for settings that say how a run was laid out ("tensor_model_parallel_size"). */
 bool gcmp_bits_is_layout_setting(const char *path);
 /* True for those of them that tell another layout by themselves: sizes. */

@@ -92,22 +92,6 @@ static bool tell(struct gcmp_arena *arena, const struct gcmp_bits_entry *entry,
 
 /* --- groups --- */
 
-/* Bytes of a path up to and with its first rank; 0: it names none. */
-static size_t rank_prefix(const char *path) {
-    for (size_t i = 1; path[i] != '\0'; i++) {
-        if (path[i] == '/') {
-            char beginning[256];
-            size_t bytes = i < sizeof beginning ? i : sizeof beginning - 1;
-            memcpy(beginning, path, bytes);
-            beginning[bytes] = '\0';
-            if (gcmp_bits_is_by_rank(beginning)) {
-                return bytes;
-            }
-        }
-    }
-    return 0;
-}
-
 /* True where all differences of a group are in one rank's file, and another rank's has none. */
 static bool is_one_rank(const struct gcmp_bits_match *match, enum gcmp_bits_group group) {
     const char *rank = NULL;
@@ -116,7 +100,7 @@ static bool is_one_rank(const struct gcmp_bits_match *match, enum gcmp_bits_grou
     for (size_t pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < match->count; i++) {
             const struct gcmp_bits_entry *entry = &match->entries[i];
-            size_t here = entry->group == group ? rank_prefix(entry->path) : 0;
+            size_t here = entry->group == group ? gcmp_bits_rank_bytes(entry->path) : 0;
             if (entry->group != group) {
                 continue;
             }

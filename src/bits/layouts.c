@@ -1,5 +1,5 @@
-/* Checkpoints of different layouts: what tells them apart, what all ranks have alike, and
- * parameters in their unsharded form. */
+/* Checkpoints of different layouts: what tells them apart, and parameters in their unsharded form.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,17 +23,19 @@ static bool names_differ(const char *a, const char *b) {
     return a != b && (a == NULL || b == NULL || strcmp(a, b) != 0);
 }
 
-/* A setting that counts ranks and that both sides have, with other values. */
-static bool settings_differ(const struct gcmp_bits_items *a, const struct gcmp_bits_items *b) {
+static bool is_int(const struct gcmp_bits_item *item) {
+    return strcmp(item->type, "int") == 0 || strncmp(item->type, "int ", 4) == 0;
+}
+
+bool gcmp_bits_settings_differ(const struct gcmp_bits_items *a, const struct gcmp_bits_items *b) {
     for (size_t i = 0; i < a->count; i++) {
         const struct gcmp_bits_item *x = &a->list[i];
-        if (x->kind != GCMP_BITS_VALUE || strcmp(x->type, "int") != 0 ||
-            !gcmp_bits_is_layout_size(x->path)) {
+        if (x->kind != GCMP_BITS_VALUE || !is_int(x) || !gcmp_bits_is_layout_size(x->path)) {
             continue;
         }
         size_t at = gcmp_bits_lower(b, x->path);
         const struct gcmp_bits_item *y = at < b->count ? &b->list[at] : NULL;
-        if (y != NULL && strcmp(y->path, x->path) == 0 && strcmp(y->type, "int") == 0 &&
+        if (y != NULL && strcmp(y->path, x->path) == 0 && is_int(y) &&
             (y->length_bytes != x->length_bytes ||
              memcmp(y->bytes, x->bytes, x->length_bytes) != 0)) {
             return true;
@@ -54,7 +56,7 @@ void gcmp_bits_name_layouts(struct gcmp_bits_match *match, const char *const for
 void gcmp_bits_compare_layouts(struct gcmp_bits_match *match) {
     const struct gradcmp_catalogue *a = gcmp_bits_side_catalogue(match->a);
     const struct gradcmp_catalogue *b = gcmp_bits_side_catalogue(match->b);
-    match->layouts_differ = settings_differ(&match->a->items, &match->b->items);
+    match->layouts_differ = gcmp_bits_settings_differ(&match->a->items, &match->b->items);
     if (a != NULL && b != NULL) {
         const char *formats[] = {a->format->name, b->format->name};
         const char *names[] = {a->layout_name, b->layout_name};
@@ -63,67 +65,6 @@ void gcmp_bits_compare_layouts(struct gcmp_bits_match *match) {
             match->layouts_differ || parallel_differs(&a->parallel, &b->parallel);
         match->vocab = a->vocab > b->vocab ? a->vocab : b->vocab;
     }
-}
-
-/* --- what ranks have alike --- */
-
-static bool same_item(const struct gcmp_bits_item *a, const struct gcmp_bits_item *b) {
-    return a->kind == b->kind && a->kind != GCMP_BITS_TENSOR && strcmp(a->type, b->type) == 0 &&
-           a->ndim == b->ndim && a->length_bytes == b->length_bytes &&
-           (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0) &&
-           memcmp(a->bytes, b->bytes, a->length_bytes) == 0;
-}
-
-/* Items of one path without ranks: one where they are the same, else all. */
-static enum gradcmp_status reduce_run(struct gcmp_bits_match *match, size_t side,
-                                      const struct gcmp_bits_item *run, size_t count,
-                                      struct gradcmp_error *error) {
-    bool alike = true;
-    for (size_t i = 1; i < count && alike; i++) {
-        alike = same_item(&run[0], &run[i]);
-    }
-    if (alike) {
-        return gcmp_bits_add(&match->reduced[side], &run[0], error);
-    }
-    for (size_t i = 0; i < count; i++) {
-        GCMP_TRY(gcmp_bits_add(&match->ranked[side], &run[i], error));
-    }
-    return GRADCMP_OK;
-}
-
-static enum gradcmp_status without_ranks(struct gcmp_bits_match *match, size_t side,
-                                         struct gcmp_bits_items *out, struct gradcmp_error *error) {
-    const struct gcmp_bits_items *items = side == 0 ? &match->a->items : &match->b->items;
-    for (size_t i = 0; i < items->count; i++) {
-        struct gcmp_bits_item item = items->list[i];
-        bool is_parameter = item.state != NULL && !item.model_layout;
-        if (item.by_rank && item.state == NULL) {
-            item.path = gcmp_bits_without_ranks(match->arena, item.path);
-            if (item.path == NULL) {
-                GCMP_FAIL_MEMORY(error);
-            }
-        }
-        if (!is_parameter || !gcmp_bits_by_model(match, &item)) {
-            GCMP_TRY(gcmp_bits_add(out, &item, error));
-        }
-    }
-    gcmp_bits_sort(out);
-    return GRADCMP_OK;
-}
-
-enum gradcmp_status gcmp_bits_reduce(struct gcmp_bits_match *match, size_t side,
-                                     struct gradcmp_error *error) {
-    struct gcmp_bits_items all = {0};
-    enum gradcmp_status status = without_ranks(match, side, &all, error);
-    for (size_t first = 0, end; first < all.count && status == GRADCMP_OK; first = end) {
-        end = first + 1;
-        while (end < all.count && strcmp(all.list[end].path, all.list[first].path) == 0) {
-            end++;
-        }
-        status = reduce_run(match, side, &all.list[first], end - first, error);
-    }
-    free(all.list);
-    return status;
 }
 
 /* --- unsharded parameters --- */

@@ -186,11 +186,95 @@ static char *topmost(struct gcmp_bits_match *match, const struct gcmp_bits_items
                            slash == NULL ? strlen(path) : (size_t)(slash - path));
 }
 
-/* True where the other side has the path for each rank, differently. */
-static bool is_ranked(const struct gcmp_bits_match *match, const char *path, size_t side) {
-    const struct gcmp_bits_items *ranked = &match->ranked[side];
-    size_t at = gcmp_bits_lower(ranked, path);
-    return at < ranked->count && strcmp(ranked->list[at].path, path) == 0;
+/* Add an entry for a part that a side lacks, but where it is told already. */
+static enum gradcmp_status add_lacking(struct gcmp_bits_match *match,
+                                       const struct gcmp_bits_entry *entry, size_t lacking,
+                                       struct gradcmp_error *error) {
+    if (entry->path == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    const char *last = match->last_missing[lacking];
+    if (last != NULL && strcmp(last, entry->path) == 0) {
+        return GRADCMP_OK;
+    }
+    match->last_missing[lacking] = entry->path;
+    return gcmp_bits_add_entry(match, entry, error);
+}
+
+/* Add an entry for what some ranks of a side lack. */
+static enum gradcmp_status add_lost(struct gcmp_bits_match *match, const struct gcmp_bits_item *a,
+                                    const struct gcmp_bits_item *b, size_t lacking,
+                                    struct gradcmp_error *error) {
+    const char *path = a == NULL ? b->path : a->path;
+    struct gcmp_bits_entry entry = {.path = topmost(match, items_of(match, lacking), path),
+                                    .a = a,
+                                    .b = b,
+                                    .group = GCMP_BITS_KEYS,
+                                    .how = lacking == 0 ? GCMP_BITS_LOST_BY_RANKS_OF_A
+                                                        : GCMP_BITS_LOST_BY_RANKS_OF_B};
+    return add_lacking(match, &entry, lacking, error);
+}
+
+/* True for a name of how far a run is, which is no rank's own. */
+static bool is_counter(const char *path) {
+    static const char *const words[] = {"iteration", "epoch", "step"};
+    const char *slash = strrchr(path, '/');
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strstr(slash == NULL ? path : slash, words[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_text(const struct gcmp_bits_item *item) {
+    return strcmp(item->type, "str") == 0 || strncmp(item->type, "str ", 4) == 0;
+}
+
+/* True where all ranks of one side (1 - lacking) agree on an item, and it counts that the other
+ * side's run of it does not have it so. That a single rank agrees with itself, and texts, that may
+ * be paths, say little. */
+static bool is_judged(const struct gcmp_bits_match *match, const struct gcmp_bits_item *item,
+                      const struct gcmp_bits_run *run, size_t lacking) {
+    if (run->count == 0 || !gcmp_bits_is_for_all_ranks(item)) {
+        return false;
+    }
+    if (gcmp_bits_is_alike(run, item)) {
+        return true; /* lost by some */
+    }
+    bool is_list = gcmp_bits_in_group(item->path) == NULL && item->group == GCMP_BITS_OPT_HYPER;
+    bool may_vary = item->group == GCMP_BITS_OTHER || item->group == GCMP_BITS_ARGS;
+    bool says_little = item->group == GCMP_BITS_OTHER && item->ranks != GCMP_BITS_EVERY_RANK &&
+                       !is_counter(item->path);
+    return !is_list && !says_little && !(may_vary && is_text(item)) &&
+           gcmp_bits_unlike(&match->reduced[1 - lacking], item, run) != NULL;
+}
+
+/* An item of which the other side's ranks have not all the same: a rank that has another value is
+ * told, or that some have none. */
+static enum gradcmp_status tell_ranks(struct gcmp_bits_match *match,
+                                      const struct gcmp_bits_item *item,
+                                      const struct gcmp_bits_run *run, size_t lacking,
+                                      struct gradcmp_error *error) {
+    const struct gcmp_bits_item *other = gcmp_bits_unlike(&match->reduced[1 - lacking], item, run);
+    if (other == NULL) {
+        return add_lost(match, lacking == 0 ? NULL : item, lacking == 0 ? item : NULL, lacking,
+                        error);
+    }
+    struct gcmp_bits_item *pair = gcmp_arena_alloc(match->arena, 2, sizeof *pair);
+    if (pair == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    pair[lacking] = *other;
+    pair[1 - lacking] = *item;
+    pair[0].path = pair[1].path = other->whole == NULL ? item->path : other->whole;
+    return gcmp_bits_pair(match, &pair[0], &pair[1], error);
+}
+
+/* True where every rank of one side has an item, and of the other side only the first. */
+static bool is_lost(const struct gcmp_bits_item *whole, const struct gcmp_bits_item *lost) {
+    return whole->ranks == GCMP_BITS_EVERY_RANK && lost->ranks == GCMP_BITS_FIRST_RANK &&
+           gcmp_bits_is_for_all_ranks(whole);
 }
 
 /* True where a side has generators at all: else they were lost, whatever the layout. */
@@ -205,14 +289,18 @@ static bool has_generators(const struct gcmp_bits_match *match, size_t side) {
 }
 
 /* True for what a side need not have: the other layout of the format keeps it, or the format keeps
- * objects in other places. */
+ * objects in other places. What modules keep beside tensors stands at layers that a rank, or a
+ * layout, numbers for itself. */
 static bool has_other_place(const struct gcmp_bits_match *match, const struct gcmp_bits_item *item,
                             size_t lacking) {
-    if (match->format == NULL) {
-        return match->formats_differ;
+    if (match->formats_differ) {
+        return true;
     }
-    return (match->has_extra_states[lacking] && gcmp_bits_is_extra_state(item->path)) ||
-           gcmp_bits_is_of_layout(match->format, item->path, match->layout_names[lacking]);
+    bool may_be_elsewhere = match->format != NULL || strchr(item->path, '*') != NULL;
+    return (may_be_elsewhere && match->has_extra_states[lacking] &&
+            gcmp_bits_is_extra_state(item->path)) ||
+           (match->format != NULL &&
+            gcmp_bits_is_of_layout(match->format, item->path, match->layout_names[lacking]));
 }
 
 enum gradcmp_status gcmp_bits_lone(struct gcmp_bits_match *match, const struct gcmp_bits_item *item,
@@ -221,12 +309,19 @@ enum gradcmp_status gcmp_bits_lone(struct gcmp_bits_match *match, const struct g
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): an item is given */
         return add_ignored(match, item->path, error);
     }
+    struct gcmp_bits_run run = {0};
+    if (match->layouts_differ && item->state == NULL) {
+        run = gcmp_bits_find_run(&match->ranked[lacking], item->path);
+    }
+    if (is_judged(match, item, &run, lacking)) {
+        return tell_ranks(match, item, &run, lacking, error);
+    }
     struct gcmp_bits_entry entry = {.group = GCMP_BITS_KEYS,
                                     .how = lacking == 0 ? GCMP_BITS_MISSING_IN_A
                                                         : GCMP_BITS_MISSING_IN_B};
     *(lacking == 0 ? &entry.b : &entry.a) = item;
     if (match->layouts_differ && item->state == NULL &&
-        (is_ranked(match, item->path, lacking) || has_other_place(match, item, lacking) ||
+        (run.count > 0 || has_other_place(match, item, lacking) ||
          (item->group == GCMP_BITS_RNG && item->by_rank && has_generators(match, lacking)))) {
         entry.group = GCMP_BITS_LAYOUT;
         entry.how = GCMP_BITS_LEFT_OUT;
@@ -234,15 +329,7 @@ enum gradcmp_status gcmp_bits_lone(struct gcmp_bits_match *match, const struct g
     }
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): an item is given */
     entry.path = topmost(match, items_of(match, lacking), item->path);
-    if (entry.path == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    const char *last = match->last_missing[lacking];
-    if (last != NULL && strcmp(last, entry.path) == 0) {
-        return GRADCMP_OK;
-    }
-    match->last_missing[lacking] = entry.path;
-    return gcmp_bits_add_entry(match, &entry, error);
+    return add_lacking(match, &entry, lacking, error);
 }
 
 /* --- the lists --- */
@@ -260,8 +347,10 @@ enum gradcmp_status gcmp_bits_merge_lists(struct gcmp_bits_match *match,
                                           struct gradcmp_error *error) {
     const struct gcmp_bits_items *a = items_of(match, 0), *b = items_of(match, 1);
     size_t i = 0, j = 0;
-    match->has_extra_states[0] = match->format != NULL && has_extra_states(a);
-    match->has_extra_states[1] = match->format != NULL && has_extra_states(b);
+    for (size_t side = 0; match->layouts_differ && side < 2; side++) {
+        match->has_extra_states[side] =
+            has_extra_states(&match->reduced[side]) || has_extra_states(&match->ranked[side]);
+    }
     while (i < a->count || j < b->count) {
         const struct gcmp_bits_item *x = i < a->count ? &a->list[i] : NULL;
         const struct gcmp_bits_item *y = j < b->count ? &b->list[j] : NULL;
@@ -272,6 +361,9 @@ enum gradcmp_status gcmp_bits_merge_lists(struct gcmp_bits_match *match,
         bool skip_y = order >= 0 && gcmp_bits_by_model(match, y);
         if (order == 0 && !skip_x && !skip_y) {
             GCMP_TRY(gcmp_bits_pair(match, x, y, error));
+            if ((is_lost(x, y) || is_lost(y, x)) && !gcmp_bits_is_ignored(match->options, x)) {
+                GCMP_TRY(add_lost(match, x, y, is_lost(x, y) ? 1 : 0, error));
+            }
         } else {
             if (order <= 0 && !skip_x) {
                 GCMP_TRY(gcmp_bits_lone(match, x, 1, error));
@@ -284,21 +376,47 @@ enum gradcmp_status gcmp_bits_merge_lists(struct gcmp_bits_match *match,
     return GRADCMP_OK;
 }
 
-/* What ranks have each for themselves is named once a path. */
-static enum gradcmp_status leave_out(struct gcmp_bits_match *match, size_t side,
-                                     struct gradcmp_error *error) {
-    const struct gcmp_bits_items *ranked = &match->ranked[side];
-    for (size_t i = 0; i < ranked->count; i++) {
-        const struct gcmp_bits_item *item = &ranked->list[i];
-        bool is_first = i == 0 || strcmp(ranked->list[i - 1].path, item->path) != 0;
-        if (!is_first || gcmp_bits_is_ignored(match->options, item) ||
-            (side == 1 && is_ranked(match, item->path, 0))) {
-            continue;
+/* What only some ranks have, or each another. The other side's item of the path was told where it
+ * is one; where both sides lost it, what is left is compared; and where the other has none at all,
+ * that is a loss as any other. */
+static enum gradcmp_status leave_out_run(struct gcmp_bits_match *match, size_t side,
+                                         const struct gcmp_bits_run *run,
+                                         struct gradcmp_error *error) {
+    const struct gcmp_bits_item *item = &run->list[0];
+    struct gcmp_bits_run other = gcmp_bits_find_run(&match->ranked[1 - side], item->path);
+    struct gcmp_bits_run one = gcmp_bits_find_run(&match->reduced[1 - side], item->path);
+    bool is_lost_here = gcmp_bits_is_for_all_ranks(item) && gcmp_bits_is_alike(run, item);
+    if (gcmp_bits_is_ignored(match->options, item) ||
+        (one.count > 0 && is_judged(match, &one.list[0], run, side))) {
+        return GRADCMP_OK;
+    }
+    if (is_lost_here && one.count == 0 && other.count == 0) {
+        return gcmp_bits_lone(match, item, 1 - side, error);
+    }
+    if (side == 1 && other.count > 0) {
+        return GRADCMP_OK; /* told with side 0 */
+    }
+    if (is_lost_here && other.count > 0 && gcmp_bits_is_alike(&other, &other.list[0])) {
+        return gcmp_bits_pair(match, item, &other.list[0], error);
+    }
+    struct gcmp_bits_entry entry = {
+        .path = item->path, .group = GCMP_BITS_LAYOUT, .how = GCMP_BITS_LEFT_OUT};
+    *(side == 0 ? &entry.a : &entry.b) = item;
+    return gcmp_bits_add_entry(match, &entry, error);
+}
+
+enum gradcmp_status gcmp_bits_leave_out(struct gcmp_bits_match *match,
+                                        struct gradcmp_error *error) {
+    for (size_t side = 0; side < 2; side++) {
+        const struct gcmp_bits_items *ranked = &match->ranked[side];
+        match->last_missing[1 - side] = NULL;
+        for (size_t first = 0; first < ranked->count;) {
+            struct gcmp_bits_run run = gcmp_bits_run_at(ranked, first);
+            first += run.count;
+            if (gcmp_bits_find_run(&match->reduced[side], run.list[0].path).count == 0) {
+                GCMP_TRY(leave_out_run(match, side, &run, error));
+            }
         }
-        struct gcmp_bits_entry entry = {
-            .path = item->path, .group = GCMP_BITS_LAYOUT, .how = GCMP_BITS_LEFT_OUT};
-        *(side == 0 ? &entry.a : &entry.b) = item;
-        GCMP_TRY(gcmp_bits_add_entry(match, &entry, error));
     }
     return GRADCMP_OK;
 }
@@ -312,8 +430,8 @@ enum gradcmp_status gcmp_bits_match(struct gcmp_bits_match *match, struct gradcm
         GCMP_TRY(gcmp_bits_reduce(match, side, error));
     }
     GCMP_TRY(gcmp_bits_merge_lists(match, error));
-    for (size_t side = 0; match->layouts_differ && side < 2; side++) {
-        GCMP_TRY(leave_out(match, side, error));
+    if (match->layouts_differ) {
+        GCMP_TRY(gcmp_bits_leave_out(match, error));
     }
     return gcmp_bits_find_owned(match, error);
 }

@@ -15,7 +15,9 @@ enum gcmp_bits_how {
     GCMP_BITS_MISSING_IN_B,
     GCMP_BITS_BY_COPY_A, /* copies of a tensor within one side are not the same */
     GCMP_BITS_BY_COPY_B,
-    GCMP_BITS_LEFT_OUT /* no meaning across layouts */
+    GCMP_BITS_LEFT_OUT,           /* no meaning across layouts */
+    GCMP_BITS_LOST_BY_RANKS_OF_A, /* some of its ranks lack what every rank has to have */
+    GCMP_BITS_LOST_BY_RANKS_OF_B
 };
 
 /* Elements [begin, end) of a flat buffer. */
@@ -55,7 +57,7 @@ struct gcmp_bits_match {
     bool formats_differ; /* objects are kept in other places, so only parameters can be missed */
     const char *format;  /* of both sides, where only the names of their layouts differ; or NULL */
     const char *layout_names[2]; /* of a and b; or NULL */
-    bool has_extra_states[2];    /* of modules: some layouts keep them for all layers together */
+    bool has_extra_states[2];    /* of modules, at numbers of layers that vary */
     uint32_t left_out[2]; /* groups, as bits, of what a side alone has and need not be judged */
     const char **states;  /* compared in unsharded form, in the arena */
     size_t state_count;
@@ -87,19 +89,54 @@ bool gcmp_bits_is_ignored(const struct gcmp_bits_options *options,
 
 /* --- parts --- */
 
+/* True for a setting that counts ranks and that both sides have, with other values or fingerprints.
+ */
+bool gcmp_bits_settings_differ(const struct gcmp_bits_items *a, const struct gcmp_bits_items *b);
 /* Tell whether two checkpoints were written by different layouts of ranks. */
 void gcmp_bits_compare_layouts(struct gcmp_bits_match *match);
 /* Note the formats and the names of the layouts of both sides; NULL: no name. */
 void gcmp_bits_name_layouts(struct gcmp_bits_match *match, const char *const formats[2],
                             const char *const names[2]);
 
+/* --- ranks (ranks.c) --- */
+
+/* Items of one path, beside each other in a sorted list. */
+struct gcmp_bits_run {
+    const struct gcmp_bits_item *list;
+    size_t count;
+};
+
+/* The items that have the path of the one at `first`. */
+struct gcmp_bits_run gcmp_bits_run_at(const struct gcmp_bits_items *items, size_t first);
+/* The items of a path; a count of 0: there are none. */
+struct gcmp_bits_run gcmp_bits_find_run(const struct gcmp_bits_items *items, const char *path);
+/* True where all others of a run are the same as an item, which may be its first, and in memory. */
+bool gcmp_bits_is_alike(const struct gcmp_bits_run *run, const struct gcmp_bits_item *item);
+/* The first of a run that is neither the same as an item of the other side, nor, of
+ * hyperparameters, as that of another group in its list; NULL: none. */
+const struct gcmp_bits_item *gcmp_bits_unlike(const struct gcmp_bits_items *items,
+                                              const struct gcmp_bits_item *item,
+                                              const struct gcmp_bits_run *run);
+
 /* Split a side's items into what all ranks have alike and what they have each for themselves. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_reduce(struct gcmp_bits_match *match, size_t side,
                                                       struct gradcmp_error *error);
 
+/* Mark which ranks have each item (its path has none): `all` are those of the ranks, sorted, and
+ * `ranked` the same without ranks in their paths. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_mark_ranks(struct gcmp_arena *arena,
+                                                          const struct gcmp_bits_items *all,
+                                                          const struct gcmp_bits_items *ranked,
+                                                          struct gcmp_bits_items *items,
+                                                          struct gradcmp_error *error);
+
 /* Go through the lists of both sides: pairs, and what one of them lacks. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_merge_lists(struct gcmp_bits_match *match,
                                                            struct gradcmp_error *error);
+
+/* Go through what ranks have each for themselves, where layouts differ: named once a path. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_leave_out(struct gcmp_bits_match *match,
+                                                         struct gradcmp_error *error);
 
 /* Add an entry; its path lives as long as the match. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_add_entry(struct gcmp_bits_match *match,

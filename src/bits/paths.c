@@ -91,12 +91,20 @@ static const struct {
     {"step", GCMP_BITS_OPT_STEP},
 };
 
+/* What Megatron's files of everything hold: their name says nothing of a part. */
+static const char *within_file(const char *path) {
+    static const char name[] = "model_optim_rng/";
+    const char *at = strstr(path, name);
+    return at == NULL ? path : at + sizeof name - 1;
+}
+
 enum gcmp_bits_group gcmp_bits_group_of(const char *path, const char *state) {
     for (size_t i = 0; state != NULL && i < COUNT_OF(states); i++) {
         if (strcmp(states[i].state, state) == 0) {
             return states[i].group;
         }
     }
+    path = within_file(path);
     if (has_part(path, "args")) {
         return strstr(last_part(path), "consumed") != NULL ? GCMP_BITS_DATA : GCMP_BITS_ARGS;
     }
@@ -150,15 +158,25 @@ static const char *find_rank(const char *path, const char *from, size_t *bytes) 
     return NULL;
 }
 
-/* Keys that are the coordinates of a rank: "(0, 1)". */
-static bool has_coordinates(const char *path) {
+/* The comma in a key that is the coordinates of a rank: "(0, 1)"; NULL: there is none. */
+static const char *find_coordinates(const char *path) {
     const char *at = strchr(path, '(');
-    return at != NULL && isdigit((unsigned char)at[1]) && strchr(at, ',') != NULL;
+    return at != NULL && isdigit((unsigned char)at[1]) ? strchr(at, ',') : NULL;
+}
+
+size_t gcmp_bits_rank_bytes(const char *path) {
+    size_t bytes;
+    const char *rank = find_rank(path, path, &bytes), *end = find_coordinates(path);
+    if (rank != NULL && (end == NULL || rank < end)) {
+        end = rank + bytes;
+    }
+    const char *slash = end == NULL ? NULL : strchr(end, '/');
+    return slash == NULL ? 0 : (size_t)(slash - path);
 }
 
 bool gcmp_bits_is_by_rank(const char *path) {
     size_t bytes;
-    return find_rank(path, path, &bytes) != NULL || has_coordinates(path);
+    return find_rank(path, path, &bytes) != NULL || find_coordinates(path) != NULL;
 }
 
 /* Megatron keeps hyperparameters once, in common.pt, or for each group of data parallel ranks
@@ -284,6 +302,76 @@ bool gcmp_bits_is_of_layout(const char *format, const char *path, const char *ot
     bool is_group_step = strstr(path, "param_groups/") != NULL &&
                          strcmp(last_part(path), "step") == 0 && lacks_group_steps(other);
     return is_group_step || gcmp_bits_is_layout_setting(path);
+}
+
+/* What is a rank's own by its name: where it runs, and as which. */
+static bool is_own_name(const char *word) {
+    static const char *const endings[] = {"rank", "device", "gpu",  "host", "hostname", "node",
+                                          "pid",  "port",   "path", "file", "dir",      "seed"};
+    size_t bytes = strlen(word);
+    for (size_t i = 0; i < COUNT_OF(endings); i++) {
+        size_t ending = strlen(endings[i]);
+        if (bytes >= ending && strcmp(word + bytes - ending, endings[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *gcmp_bits_in_group(const char *path) {
+    static const char word[] = "param_groups/";
+    const char *at = strstr(path, word);
+    size_t digits = at == NULL ? 0 : strspn(at + sizeof word - 1, "0123456789");
+    const char *rest = at == NULL ? NULL : at + sizeof word - 1 + digits;
+    return digits > 0 && *rest == '/' ? rest : NULL;
+}
+
+/* True where a part of the path is a number: one of several optimizers, of which a rank has those
+ * whose parameters it has. */
+static bool has_number(const char *path) {
+    for (const char *at = strchr(path, '/'); at != NULL; at = strchr(at + 1, '/')) {
+        size_t digits = strspn(at + 1, "0123456789");
+        if (digits > 0 && (at[1 + digits] == '/' || at[1 + digits] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True for what lies at the top of a rank's file, or one folder or key below. */
+static bool is_near_top(const char *path) {
+    const char *star = strrchr(path, '*');
+    size_t slashes = 0;
+    for (const char *at = star; at != NULL && *at != '\0'; at++) {
+        slashes += *at == '/';
+    }
+    return slashes == 1 || slashes == 2;
+}
+
+bool gcmp_bits_is_for_all_ranks(const struct gcmp_bits_item *item) {
+    const char *path = item->path;
+    if (is_own_name(last_word(path)) || gcmp_bits_is_layout_setting(path) ||
+        gcmp_bits_is_extra_state(path)) {
+        return false;
+    }
+    switch ((enum gcmp_bits_group)item->group) {
+    case GCMP_BITS_SCHEDULER:
+    case GCMP_BITS_SCALER:
+    case GCMP_BITS_ARGS:
+        return true;
+    case GCMP_BITS_OPT_HYPER:
+    case GCMP_BITS_OPT_STEP:
+        return gcmp_bits_in_group(path) == NULL
+                   ? strcmp(last_part(path), "param_groups") == 0 && !has_number(path)
+                   : strstr(path, "/params") == NULL;
+    case GCMP_BITS_DATA:
+        return strstr(last_part(path), "consumed") != NULL ||
+               strcmp(last_word(path), "ntokens") == 0;
+    case GCMP_BITS_OTHER:
+        return item->kind == GCMP_BITS_VALUE && is_near_top(path);
+    default:
+        return false;
+    }
 }
 
 bool gcmp_bits_is_extra_state(const char *path) {

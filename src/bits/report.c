@@ -20,7 +20,9 @@ static const char *how_name(uint8_t how) {
                                         "missing_in_b",
                                         "copies_differ_in_a",
                                         "copies_differ_in_b",
-                                        "left_out"};
+                                        "left_out",
+                                        "missing_in_ranks_of_a",
+                                        "missing_in_ranks_of_b"};
     return names[how];
 }
 
@@ -40,6 +42,12 @@ static void add_sentence(struct gcmp_text *text, const struct gcmp_bits_finding 
         return;
     case GCMP_BITS_MISSING_IN_B:
         gcmp_text_add(text, ": only in A");
+        return;
+    case GCMP_BITS_LOST_BY_RANKS_OF_A:
+        gcmp_text_add(text, ": not in every rank of A");
+        return;
+    case GCMP_BITS_LOST_BY_RANKS_OF_B:
+        gcmp_text_add(text, ": not in every rank of B");
         return;
     case GCMP_BITS_LEFT_OUT:
         gcmp_text_add(text, ": left out");
