@@ -177,15 +177,13 @@ bool gcmp_search_is_inside(const struct gcmp_search *search, const char *name) {
 
 static const char epoch_word[] = "epoch";
 
-/* The word for a point in training that a name, without separators at its end, ends with; or NULL.
- */
-static const char *last_word(const char *name, size_t length) {
-    static const char *const words[] = {"iter",       "iteration", "step",    "steps",
-                                        "checkpoint", "ckpt",      epoch_word};
+/* A word of a list that a name, without separators at its end, ends with; or NULL. */
+static const char *word_at_end(const char *name, size_t length, const char *const *words,
+                               size_t count) {
     while (length > 0 && strchr("-_=.", name[length - 1]) != NULL) {
         length--;
     }
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    for (size_t i = 0; i < count; i++) {
         size_t bytes = strlen(words[i]);
         if (length >= bytes && strncmp(name + length - bytes, words[i], bytes) == 0) {
             return words[i];
@@ -194,26 +192,56 @@ static const char *last_word(const char *name, size_t length) {
     return NULL;
 }
 
-/* The number that a name ends with; -1: none. *before: how many bytes of the last component, *last,
- * are before it. */
+/* The word for a point in training before a number. */
+static const char *point_word(const char *name, size_t length) {
+    static const char *const words[] = {"iter",       "iteration", "step",    "steps",
+                                        "checkpoint", "ckpt",      epoch_word};
+    return word_at_end(name, length, words, sizeof words / sizeof *words);
+}
+
+/* True where the number counts parts of one checkpoint. */
+static bool is_part_word(const char *name, size_t length) {
+    static const char *const words[] = {"rank", "ranks", "shard", "part", "worker", "node", "-of"};
+    return word_at_end(name, length, words, sizeof words / sizeof *words) != NULL;
+}
+
+/* Bytes of a name that end before the digits at the end of `length` bytes. */
+static size_t before_digits(const char *name, size_t length) {
+    while (length > 0 && name[length - 1] >= '0' && name[length - 1] <= '9') {
+        length--;
+    }
+    return length;
+}
+
+/* Bytes of a name without the ending of a file, and without the version that Lightning adds to a
+ * name that was taken ("step=3-v1.ckpt"). */
+static size_t stem_bytes(const char *name) {
+    bool is_file = gcmp_is_weak_mark(name) || fnmatch("*.safetensors", name, 0) == 0;
+    size_t length = is_file ? (size_t)(strrchr(name, '.') - name) : strlen(name);
+    size_t before = before_digits(name, length);
+    bool is_version = before < length && before > 2 && strncmp(name + before - 2, "-v", 2) == 0 &&
+                      before_digits(name, before - 2) < before - 2;
+    return is_version ? before - 2 : length;
+}
+
+/* The number that a name ends with; -1: none, or one of a part. *before: how many bytes of the last
+ * component, *last, are before it. */
 static int64_t last_number(const char *name, const char **last, size_t *before) {
     const char *slash = strrchr(name, '/');
     *last = slash == NULL ? name : slash + 1;
-    size_t length =
-        gcmp_is_weak_mark(*last) ? (size_t)(strrchr(*last, '.') - *last) : strlen(*last);
-    *before = length;
-    while (*before > 0 && (*last)[*before - 1] >= '0' && (*last)[*before - 1] <= '9') {
-        --*before;
-    }
+    size_t length = stem_bytes(*last);
+    *before = before_digits(*last, length);
     size_t digits = length - *before;
-    return digits > 0 && digits <= 18 ? strtoll(*last + *before, NULL, 10) : -1;
+    return digits > 0 && digits <= 18 && !is_part_word(*last, *before)
+               ? strtoll(*last + *before, NULL, 10)
+               : -1;
 }
 
 int64_t gcmp_iteration_of(const char *name, bool *is_sure) {
     const char *last;
     size_t before;
     int64_t number = last_number(name, &last, &before);
-    *is_sure = number >= 0 && (before == 0 || last_word(last, before) != NULL);
+    *is_sure = number >= 0 && (before == 0 || point_word(last, before) != NULL);
     return number;
 }
 
@@ -221,7 +249,7 @@ int64_t gcmp_epoch_of(const char *name) {
     const char *last;
     size_t before;
     int64_t number = last_number(name, &last, &before);
-    return number >= 0 && last_word(last, before) == epoch_word ? number : -1;
+    return number >= 0 && point_word(last, before) == epoch_word ? number : -1;
 }
 
 void gcmp_search_end(struct gcmp_search *search) {

@@ -51,8 +51,9 @@ bool gcmp_name_matches(const char *name, const char *const *patterns, size_t cou
 /* True for the name of a file that may be one checkpoint, where nothing better is found. */
 bool gcmp_is_weak_mark(const char *name);
 
-/* The iteration that a name ends with ("iter_0000005", "step-5", "global_step5", "step5.pt"); -1:
- * none. *is_sure: the number can be nothing else, by the word before it or as the whole name. */
+/* The iteration that a name ends with ("iter_0000005", "step-5", "global_step5", "step5.pt",
+ * "step=5-v1.ckpt"); -1: none, or the number is of a rank or a part ("model_rank5.pt"). *is_sure:
+ * the number can be nothing else, by the word before it or as the whole name. */
 int64_t gcmp_iteration_of(const char *name, bool *is_sure);
 
 /* The same where the number counts epochs, by the word before it ("epoch_3"); -1: it does not. */

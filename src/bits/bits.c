@@ -132,11 +132,10 @@ static enum gradcmp_status tell_lost(struct call *call, const struct gcmp_bits_s
                                         .verdict = "differs",
                                         .findings = finding,
                                         .finding_count = 1};
-    const char *path = gcmp_arena_format(arena, "iteration %lld", (long long)step->iteration);
-    if (finding == NULL || path == NULL) {
+    if (finding == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    *finding = (struct gcmp_bits_finding){.path = path,
+    *finding = (struct gcmp_bits_finding){.path = step->label,
                                           .group = GCMP_BITS_KEYS,
                                           .how = GCMP_BITS_MISSING_IN_B,
                                           .a_kind = '0',

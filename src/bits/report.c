@@ -542,8 +542,8 @@ static void summarise_lost(struct gcmp_text *text, const struct gcmp_bits_findin
     if (first == NULL) {
         return;
     }
-    gcmp_text_addf(text, "%s iteration %lld is not in %s", is_all ? ":" : ";",
-                   (long long)first->iteration, first->b);
+    gcmp_text_addf(text, "%s %s is not in %s", is_all ? ":" : ";", first->findings[0].path,
+                   first->b);
     if (lost > 1) {
         gcmp_text_addf(text, " (and %zu more)", lost - 1);
     }

@@ -1,18 +1,21 @@
 /* Which iterations two runs have in common. */
 #include "bits/runs.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/dir.h"
+#include "base/search.h"
 
 enum { MAX_NAMES = 1 << 20 };
 
 /* A checkpoint in a run's folder. */
 struct found {
     int64_t iteration;
-    const char *path;
+    const char *path, *name;
+    bool counts_epochs; /* the number is one of epochs, which no other run's steps are */
 };
 
 struct run {
@@ -20,39 +23,10 @@ struct run {
     size_t count;
 };
 
-/* The number that a name ends with, in front of a file's ending: iter_0000005, step-5, step4.pt,
- * global_step5, checkpoint-500; -1: none. */
-static int64_t iteration_of(const char *name) {
-    size_t length = strcspn(name, ".");
-    size_t digits = 0;
-    while (digits < length && name[length - digits - 1] >= '0' &&
-           name[length - digits - 1] <= '9') {
-        digits++;
-    }
-    static const char *const words[] = {"iter", "step", "checkpoint", "ckpt", "epoch"};
-    bool is_named = digits == length;
-    for (size_t i = 0; i < sizeof words / sizeof words[0] && !is_named; i++) {
-        const char *at = strstr(name, words[i]);
-        is_named = at != NULL && at < name + length;
-    }
-    return digits == 0 || digits > 18 || !is_named ? -1 : strtoll(name + length - digits, NULL, 10);
-}
-
 static bool is_checkpoint_name(struct gcmp_dir *dir, const char *name) {
-    static const char *const endings[] = {".pt",          ".pth", ".bin", ".ckpt",
-                                          ".safetensors", ".h5",  ".hdf5"};
     enum gcmp_dir_kind kind = gcmp_dir_kind(dir, name);
-    if (kind != GCMP_DIR_FILE) {
-        return kind == GCMP_DIR_FOLDER;
-    }
-    size_t bytes = strlen(name);
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        size_t ending = strlen(endings[i]);
-        if (bytes > ending && strcmp(name + bytes - ending, endings[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return kind == GCMP_DIR_FILE ? gcmp_is_weak_mark(name) || fnmatch("*.safetensors", name, 0) == 0
+                                 : kind == GCMP_DIR_FOLDER;
 }
 
 /* Files that belong to one checkpoint: the folder is no run. */
@@ -68,12 +42,17 @@ static bool is_mark(const char *name) {
     return false;
 }
 
+static int compare_points(const struct found *a, const struct found *b) {
+    if (a->counts_epochs != b->counts_epochs) {
+        return a->counts_epochs ? 1 : -1;
+    }
+    return a->iteration < b->iteration ? -1 : a->iteration > b->iteration;
+}
+
 static int compare_found(const void *left, const void *right) {
     const struct found *a = left, *b = right;
-    if (a->iteration != b->iteration) {
-        return a->iteration < b->iteration ? -1 : 1;
-    }
-    return strcmp(a->path, b->path);
+    int order = compare_points(a, b);
+    return order != 0 ? order : strcmp(a->name, b->name);
 }
 
 static enum gradcmp_status take_names(struct gcmp_arena *arena, struct gcmp_dir *dir, char **names,
@@ -87,15 +66,17 @@ static enum gradcmp_status take_names(struct gcmp_arena *arena, struct gcmp_dir 
             out->count = 0;
             return GRADCMP_OK;
         }
-        int64_t iteration = iteration_of(names[i]);
-        if (iteration < 0 || !is_checkpoint_name(dir, names[i])) {
+        bool is_sure;
+        int64_t iteration = gcmp_iteration_of(names[i], &is_sure);
+        if (!is_sure || !is_checkpoint_name(dir, names[i])) {
             continue;
         }
         char *path = gcmp_arena_format(arena, "%s/%s", gcmp_dir_path(dir), names[i]);
         if (path == NULL) {
             GCMP_FAIL_MEMORY(error);
         }
-        out->list[out->count++] = (struct found){iteration, path};
+        out->list[out->count++] =
+            (struct found){iteration, path, strrchr(path, '/') + 1, gcmp_epoch_of(names[i]) >= 0};
     }
     if (out->count > 0) {
         qsort(out->list, out->count, sizeof *out->list, compare_found);
@@ -143,50 +124,119 @@ static enum gradcmp_status find_run(struct gcmp_arena *arena, const char *path, 
     return status;
 }
 
-static enum gradcmp_status note(struct gcmp_arena *arena, struct gcmp_bits_steps *out,
-                                const struct found *found, const char *lacking,
-                                struct gradcmp_error *error) {
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one was found */
-    long long iteration = found->iteration;
-    out->notes[out->note_count] =
-        gcmp_arena_format(arena, "iteration %lld is not in %s", iteration, lacking);
-    if (out->notes[out->note_count++] == NULL) {
-        GCMP_FAIL_MEMORY(error);
+/* Two runs while they are paired. */
+struct pairing {
+    struct gcmp_arena *arena;
+    const char *const *names; /* of the runs */
+    const struct run *runs;
+    struct gcmp_bits_steps *out;
+    bool has_common;
+    struct gradcmp_error *error;
+};
+
+/* Checkpoints of one iteration: list[first] to list[end - 1] of a run. */
+struct span {
+    size_t first, end;
+};
+
+static struct span span_at(const struct run *run, size_t first) {
+    size_t end = first;
+    while (end < run->count && compare_points(&run->list[first], &run->list[end]) == 0) {
+        end++;
+    }
+    return (struct span){first, end};
+}
+
+/* True for what the second run should have: it lies behind its own first iteration. */
+static bool is_behind_first(const struct run *run, const struct found *found) {
+    for (size_t i = 0; i < run->count; i++) {
+        if (run->list[i].counts_epochs == found->counts_epochs) {
+            return run->list[i].iteration <= found->iteration;
+        }
+    }
+    return false;
+}
+
+/* Note a checkpoint that one run (`side`) has alone; it is named where its run has others of that
+ * iteration. */
+static enum gradcmp_status add_alone(const struct pairing *pairing, size_t side,
+                                     const struct found *found, bool is_one_of_many) {
+    struct gcmp_bits_steps *out = pairing->out;
+    const char *label = gcmp_arena_format(
+        pairing->arena, "%s %lld%s%s", found->counts_epochs ? "epoch" : "iteration",
+        (long long)found->iteration, is_one_of_many ? ": " : "", is_one_of_many ? found->name : "");
+    const char *text = label == NULL ? NULL
+                                     : gcmp_arena_format(pairing->arena, "%s is not in %s", label,
+                                                         pairing->names[1 - side]);
+    if (text == NULL) {
+        GCMP_FAIL_MEMORY(pairing->error);
+    }
+    out->notes[out->note_count++] = text;
+    if (side == 0 && is_behind_first(&pairing->runs[1], found)) {
+        out->list[out->count++] =
+            (struct gcmp_bits_step){found->path, pairing->names[1], found->iteration, true, label};
     }
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status pair(struct gcmp_arena *arena, const char *const names[2],
-                                const struct run runs[2], struct gcmp_bits_steps *out,
-                                struct gradcmp_error *error) {
-    size_t i = 0, j = 0;
-    bool has_common = false;
-    const struct run *a = &runs[0], *b = &runs[1];
-    while (i < a->count || j < b->count) {
-        const struct found *x = i < a->count ? &a->list[i] : NULL;
-        const struct found *y = j < b->count ? &b->list[j] : NULL;
-        bool only_a = y == NULL || (x != NULL && x->iteration < y->iteration);
-        bool only_b = !only_a && (x == NULL || y->iteration < x->iteration);
-        if (only_a) {
-            GCMP_TRY(note(arena, out, x, names[1], error));
-            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one was found */
-            if (x->iteration > b->list[0].iteration) {
-                out->list[out->count++] =
-                    (struct gcmp_bits_step){x->path, names[1], x->iteration, true};
-            }
-        } else if (only_b) {
-            GCMP_TRY(note(arena, out, y, names[0], error));
-        } else {
-            out->list[out->count++] =
-                (struct gcmp_bits_step){x->path, y->path, x->iteration, false};
-            has_common = true;
+/* The one of a span that has a name; NULL: none. */
+static const struct found *find_name(const struct run *run, const struct span *span,
+                                     const char *name) {
+    for (size_t i = span->first; i < span->end; i++) {
+        if (strcmp(run->list[i].name, name) == 0) {
+            return &run->list[i];
         }
-        i += !only_b;
-        j += !only_a;
     }
-    if (!has_common) {
-        GCMP_FAIL_AT(error, GRADCMP_ERROR_USAGE, names[1], GRADCMP_NO_OFFSET,
-                     "has no iteration in common with %s", names[0]);
+    return NULL;
+}
+
+/* Pair what two runs have of one iteration: the only one of each, or those of the same name. */
+static enum gradcmp_status pair_spans(struct pairing *pairing, const struct span spans[2]) {
+    struct gcmp_bits_steps *out = pairing->out;
+    const struct run *runs = pairing->runs;
+    const struct found *only = &runs[1].list[spans[1].first];
+    bool is_one = spans[0].end - spans[0].first == 1 && spans[1].end - spans[1].first == 1;
+    for (size_t i = spans[0].first; i < spans[0].end; i++) {
+        const struct found *x = &runs[0].list[i];
+        const struct found *y = is_one ? only : find_name(&runs[1], &spans[1], x->name);
+        if (y == NULL) {
+            GCMP_TRY(add_alone(pairing, 0, x, true));
+            continue;
+        }
+        out->list[out->count++] =
+            (struct gcmp_bits_step){x->path, y->path, x->iteration, false, NULL};
+        pairing->has_common = true;
+    }
+    for (size_t i = spans[1].first; i < spans[1].end && !is_one; i++) {
+        if (find_name(&runs[0], &spans[0], runs[1].list[i].name) == NULL) {
+            GCMP_TRY(add_alone(pairing, 1, &runs[1].list[i], true));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status pair(struct pairing *pairing) {
+    const struct run *a = &pairing->runs[0], *b = &pairing->runs[1];
+    for (size_t i = 0, j = 0; i < a->count || j < b->count;) {
+        int order = i == a->count   ? 1
+                    : j == b->count ? -1
+                                    : compare_points(&a->list[i], &b->list[j]);
+        const struct span spans[] = {span_at(a, i), span_at(b, j)};
+        for (size_t k = i; order < 0 && k < spans[0].end; k++) {
+            GCMP_TRY(add_alone(pairing, 0, &a->list[k], spans[0].end - i > 1));
+        }
+        for (size_t k = j; order > 0 && k < spans[1].end; k++) {
+            GCMP_TRY(add_alone(pairing, 1, &b->list[k], spans[1].end - j > 1));
+        }
+        if (order == 0) {
+            GCMP_TRY(pair_spans(pairing, spans));
+        }
+        i = order <= 0 ? spans[0].end : i;
+        j = order >= 0 ? spans[1].end : j;
+    }
+    if (!pairing->has_common) {
+        GCMP_FAIL_AT(pairing->error, GRADCMP_ERROR_USAGE, pairing->names[1], GRADCMP_NO_OFFSET,
+                     "has no iteration in common with %s", pairing->names[0]);
     }
     return GRADCMP_OK;
 }
@@ -218,7 +268,8 @@ enum gradcmp_status gcmp_bits_pair_runs(struct gcmp_arena *arena, const char *co
     for (size_t i = 1; i < count; i++) {
         const char *names[] = {paths[0], paths[i]};
         const struct run both[] = {runs[0], runs[i]};
-        GCMP_TRY(pair(arena, names, both, out, error));
+        struct pairing pairing = {arena, names, both, out, false, error};
+        GCMP_TRY(pair(&pairing));
     }
     return GRADCMP_OK;
 }

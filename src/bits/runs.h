@@ -9,6 +9,7 @@ struct gcmp_bits_step {
     const char *a, *b; /* paths; of one that is lost, b is the run's */
     int64_t iteration;
     bool is_lost;
+    const char *label; /* of one that is lost: "iteration 3", or with a name where that is needed */
 };
 
 struct gcmp_bits_steps {

@@ -170,6 +170,17 @@ static void test_runs__number_of_a_name(void **state) {
                  {"tp2", 2, false},
                  {"checkpoint_tp2", 2, false},
                  {"run1.pt", 1, false},
+                 {"step=3-v1.ckpt", 3, true},
+                 {"epoch=1-step=30-v12.ckpt", 30, true},
+                 {"model-v2.ckpt", 2, false},
+                 {"step-v2.ckpt", 2, false},
+                 {"model.step3.pt", 3, true},
+                 {"step_3.safetensors", 3, true},
+                 {"checkpoint_rank3.pt", -1, false},
+                 {"step5_rank_3", -1, false},
+                 {"model-00001-of-00002.safetensors", -1, false},
+                 {"shard7.bin", -1, false},
+                 {"part-0003.pt", -1, false},
                  {"step5/model", -1, false},
                  {"iter_0000000000000000001", -1, false},
                  {"", -1, false}};
@@ -180,6 +191,7 @@ static void test_runs__number_of_a_name(void **state) {
     }
     assert_int_equal(gcmp_epoch_of("runs/epoch_3"), 3);
     assert_int_equal(gcmp_epoch_of("epoch=12.ckpt"), 12);
+    assert_int_equal(gcmp_epoch_of("epoch=12-v3.ckpt"), 12);
     assert_int_equal(gcmp_epoch_of("epoch=1-step=30.ckpt"), -1);
     assert_int_equal(gcmp_epoch_of("iter_0000003"), -1);
     assert_int_equal(gcmp_epoch_of("epoch"), -1);
