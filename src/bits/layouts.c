@@ -215,6 +215,9 @@ static enum gradcmp_status pair_rest(struct gcmp_bits_match *match,
         rest[side] = *sides[side];
         rest[side].path = path;
     }
+    if (gcmp_bits_is_ignored(match->options, &rest[0])) {
+        return gcmp_bits_add_ignored(match, path, error);
+    }
     GCMP_TRY(
         is_zero_beyond(sides[sides[0]->shape[0] < sides[1]->shape[0]], elems, &is_zero, error));
     if (!is_zero && match->odd_count++ == 0) {
@@ -235,6 +238,9 @@ static enum gradcmp_status pair_rest(struct gcmp_bits_match *match,
 static enum gradcmp_status pair_padded(struct gcmp_bits_match *match, struct gcmp_bits_item *x,
                                        struct gcmp_bits_item *y, struct gradcmp_error *error) {
     const struct gcmp_bits_item *const sides[] = {x, y};
+    if (gcmp_bits_is_ignored(match->options, x)) {
+        return gcmp_bits_add_ignored(match, x->path, error);
+    }
     const struct gradcmp_parameter *shorter =
         x->shape[0] < y->shape[0] ? x->parameter : y->parameter;
     struct gcmp_bits_difference *difference =

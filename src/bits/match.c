@@ -7,12 +7,20 @@
 #include "base/checked.h"
 #include "base/grow.h"
 
-bool gcmp_bits_is_ignored(const struct gcmp_bits_options *options,
-                          const struct gcmp_bits_item *item) {
+/* True where the caller says that a path may differ. */
+static bool is_path_ignored(const struct gcmp_bits_options *options, const char *path) {
     for (size_t i = 0; i < options->ignore_count; i++) {
-        if (gcmp_bits_ignores(options->ignores[i], item->path)) {
+        if (gcmp_bits_ignores(options->ignores[i], path)) {
             return true;
         }
+    }
+    return false;
+}
+
+bool gcmp_bits_is_ignored(const struct gcmp_bits_options *options,
+                          const struct gcmp_bits_item *item) {
+    if (is_path_ignored(options, item->path)) {
+        return true;
     }
     bool by_default = !options->no_default_ignores && item->kind == GCMP_BITS_VALUE;
     for (size_t i = 0; by_default && gcmp_bits_default_ignores[i] != NULL; i++) {
@@ -33,8 +41,8 @@ enum gradcmp_status gcmp_bits_add_entry(struct gcmp_bits_match *match,
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status add_ignored(struct gcmp_bits_match *match, const char *path,
-                                       struct gradcmp_error *error) {
+enum gradcmp_status gcmp_bits_add_ignored(struct gcmp_bits_match *match, const char *path,
+                                          struct gradcmp_error *error) {
     if (!gcmp_grow(&match->ignored, match->ignored_count, &match->ignored_capacity, sizeof path)) {
         GCMP_FAIL_MEMORY(error);
     }
@@ -119,12 +127,12 @@ enum gradcmp_status gcmp_bits_pair(struct gcmp_bits_match *match, const struct g
         .path = a->path, .a = a, .b = b, .group = a->group, .how = (uint8_t)compare_forms(a, b)};
     if (entry.how == GCMP_BITS_SAME && a->kind != GCMP_BITS_VALUE) {
         if (gcmp_bits_is_ignored(match->options, a)) {
-            return add_ignored(match, a->path, error);
+            return gcmp_bits_add_ignored(match, a->path, error);
         }
         GCMP_TRY(compare_elements(match, &entry, error));
     }
     if (entry.how != GCMP_BITS_SAME && gcmp_bits_is_ignored(match->options, a)) {
-        return add_ignored(match, a->path, error);
+        return gcmp_bits_add_ignored(match, a->path, error);
     }
     bool has_no_meaning = match->layouts_differ && a->kind != GCMP_BITS_TENSOR &&
                           (a->group == GCMP_BITS_RNG || gcmp_bits_is_layout_setting(a->path));
@@ -198,7 +206,9 @@ static enum gradcmp_status add_lacking(struct gcmp_bits_match *match,
         return GRADCMP_OK;
     }
     match->last_missing[lacking] = entry->path;
-    return gcmp_bits_add_entry(match, entry, error);
+    return is_path_ignored(match->options, entry->path)
+               ? gcmp_bits_add_ignored(match, entry->path, error)
+               : gcmp_bits_add_entry(match, entry, error);
 }
 
 /* Add an entry for what some ranks of a side lack. */
@@ -307,7 +317,7 @@ enum gradcmp_status gcmp_bits_lone(struct gcmp_bits_match *match, const struct g
                                    size_t lacking, struct gradcmp_error *error) {
     if (gcmp_bits_is_ignored(match->options, item)) {
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): an item is given */
-        return add_ignored(match, item->path, error);
+        return gcmp_bits_add_ignored(match, item->path, error);
     }
     struct gcmp_bits_run run = {0};
     if (match->layouts_differ && item->state == NULL) {

@@ -143,6 +143,10 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_add_entry(struct gcmp_bits_match 
                                                          const struct gcmp_bits_entry *entry,
                                                          struct gradcmp_error *error);
 
+/* Note a path that may differ and that is not judged; it is copied. */
+GRADCMP_MUST_USE enum gradcmp_status
+gcmp_bits_add_ignored(struct gcmp_bits_match *match, const char *path, struct gradcmp_error *error);
+
 /* Compare two items of one path: adds an entry. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_bits_pair(struct gcmp_bits_match *match,
                                                     const struct gcmp_bits_item *a,

@@ -72,3 +72,5 @@ short lost_two lost_four
 short lost_two lost_all
 try bits two lost --json - | grep '^    {"path": "model_\*/scheduler'
 try bits two lost --ignore 'scheduler/*' | tail -4
+# The path that a report names, of all below it.
+try bits two lost --ignore 'model_*/scheduler' | tail -4
