@@ -53,15 +53,50 @@ static bool has_part(const char *path, const char *word) {
     return false;
 }
 
+/* Generators' states differ by rank and layout, so what is taken for one is excused much: a part of
+ * a path that is called rng or random, or the state of such. A generator is that of numbers where
+ * nothing is below it, else a network that is trained against another. */
+static bool is_rng_part(const char *path, size_t bytes) {
+    char part[64];
+    size_t length = strlen(path);
+    bool is_last = length == bytes || strspn(path + bytes + 1, "0123456789") == length - bytes - 1;
+    if (bytes >= sizeof part) {
+        return false;
+    }
+    memcpy(part, path, bytes);
+    part[bytes] = '\0';
+    if (strcmp(part, "generator") == 0 || strcmp(part, "generators") == 0 ||
+        strcmp(part, "generator_state") == 0 || strcmp(part, "generator_states") == 0) {
+        return is_last;
+    }
+    static const char *const sources[] = {"rng", "random"};
+    for (size_t i = 0; i < COUNT_OF(sources); i++) {
+        size_t word = strlen(sources[i]);
+        bool ends = bytes >= word && strcmp(part + bytes - word, sources[i]) == 0;
+        if (has_word(part, sources[i]) && (ends || strstr(part, "state") != NULL)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_rng(const char *path) {
+    for (const char *part = path; part != NULL;) {
+        size_t bytes = strcspn(part, "/.");
+        if (is_rng_part(part, bytes)) {
+            return true;
+        }
+        part = part[bytes] == '\0' ? NULL : part + bytes + 1;
+    }
+    return false;
+}
+
 /* A word anywhere in the path and its group; the first that fits decides. */
 static const struct {
     const char *word;
     bool whole; /* it stands between separators */
     enum gcmp_bits_group group;
 } words[] = {
-    {"rng", true, GCMP_BITS_RNG},
-    {"random", true, GCMP_BITS_RNG},
-    {"generator", true, GCMP_BITS_RNG},
     {"exp_avg_sq", false, GCMP_BITS_EXP_AVG_SQ},
     {"exp_avg", false, GCMP_BITS_EXP_AVG},
     {"master", false, GCMP_BITS_MASTER},
@@ -107,6 +142,9 @@ enum gcmp_bits_group gcmp_bits_group_of(const char *path, const char *state) {
     path = within_file(path);
     if (has_part(path, "args")) {
         return strstr(last_part(path), "consumed") != NULL ? GCMP_BITS_DATA : GCMP_BITS_ARGS;
+    }
+    if (is_rng(path)) {
+        return GCMP_BITS_RNG;
     }
     for (size_t i = 0; i < COUNT_OF(words); i++) {
         if (words[i].whole ? has_word(path, words[i].word) : strstr(path, words[i].word) != NULL) {
