@@ -42,6 +42,12 @@ void gcmp_bits_sort(struct gcmp_bits_items *items) {
     }
 }
 
+bool gcmp_bits_has_type(const struct gcmp_bits_item *item, const char *type) {
+    size_t bytes = strlen(type);
+    return strncmp(item->type, type, bytes) == 0 &&
+           (item->type[bytes] == '\0' || item->type[bytes] == ' ');
+}
+
 size_t gcmp_bits_lower(const struct gcmp_bits_items *items, const char *path) {
     size_t low = 0, high = items->count;
     while (low < high) {

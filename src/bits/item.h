@@ -80,6 +80,9 @@ void gcmp_bits_sort(struct gcmp_bits_items *items);
 /* The first item whose path is not before `path`; count where there is none. */
 size_t gcmp_bits_lower(const struct gcmp_bits_items *items, const char *path);
 
+/* True for a value of a type ("int"), and for its fingerprint ("int xxh3"). */
+bool gcmp_bits_has_type(const struct gcmp_bits_item *item, const char *type);
+
 /* --- what paths mean (paths.c) --- */
 
 /* The word for a group: "exp_avg_sq". */
@@ -108,6 +111,13 @@ bool gcmp_bits_is_layout_size(const char *path);
 /* True for what belongs to one of a format's layouts, so that a checkpoint in another layout
  * (`other` is its name, or NULL) need not have it. */
 bool gcmp_bits_is_of_layout(const char *format, const char *path, const char *other);
+/* True for numbers, and lists, of the parameters that each rank's optimizer has; the path has '*'
+ * for the rank. */
+bool gcmp_bits_is_numbering(const char *path);
+/* True for what each rank's optimizer keeps under such a number. */
+bool gcmp_bits_is_numbered(const char *path);
+/* True for marks of hyperparameters that hold no value, and that only newer versions write. */
+bool gcmp_bits_is_of_version(const char *path);
 /* True for what a module keeps beside its tensors ("decoder.layers.0.mlp.linear_fc1._extra_state").
  */
 bool gcmp_bits_is_extra_state(const char *path);

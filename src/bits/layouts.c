@@ -23,19 +23,16 @@ static bool names_differ(const char *a, const char *b) {
     return a != b && (a == NULL || b == NULL || strcmp(a, b) != 0);
 }
 
-static bool is_int(const struct gcmp_bits_item *item) {
-    return strcmp(item->type, "int") == 0 || strncmp(item->type, "int ", 4) == 0;
-}
-
 bool gcmp_bits_settings_differ(const struct gcmp_bits_items *a, const struct gcmp_bits_items *b) {
     for (size_t i = 0; i < a->count; i++) {
         const struct gcmp_bits_item *x = &a->list[i];
-        if (x->kind != GCMP_BITS_VALUE || !is_int(x) || !gcmp_bits_is_layout_size(x->path)) {
+        if (x->kind != GCMP_BITS_VALUE || !gcmp_bits_has_type(x, "int") ||
+            !gcmp_bits_is_layout_size(x->path)) {
             continue;
         }
         size_t at = gcmp_bits_lower(b, x->path);
         const struct gcmp_bits_item *y = at < b->count ? &b->list[at] : NULL;
-        if (y != NULL && strcmp(y->path, x->path) == 0 && is_int(y) &&
+        if (y != NULL && strcmp(y->path, x->path) == 0 && gcmp_bits_has_type(y, "int") &&
             (y->length_bytes != x->length_bytes ||
              memcmp(y->bytes, x->bytes, x->length_bytes) != 0)) {
             return true;

@@ -135,7 +135,8 @@ enum gradcmp_status gcmp_bits_pair(struct gcmp_bits_match *match, const struct g
         return gcmp_bits_add_ignored(match, a->path, error);
     }
     bool has_no_meaning = match->layouts_differ && a->kind != GCMP_BITS_TENSOR &&
-                          (a->group == GCMP_BITS_RNG || gcmp_bits_is_layout_setting(a->path));
+                          (a->group == GCMP_BITS_RNG || gcmp_bits_is_layout_setting(a->path) ||
+                           gcmp_bits_is_numbering(a->path));
     if (entry.how != GCMP_BITS_SAME && has_no_meaning) {
         entry.group = GCMP_BITS_LAYOUT;
     }
@@ -237,10 +238,6 @@ static bool is_counter(const char *path) {
     return false;
 }
 
-static bool is_text(const struct gcmp_bits_item *item) {
-    return strcmp(item->type, "str") == 0 || strncmp(item->type, "str ", 4) == 0;
-}
-
 /* True where all ranks of one side (1 - lacking) agree on an item, and it counts that the other
  * side's run of it does not have it so. That a single rank agrees with itself, and texts, that may
  * be paths, say little. */
@@ -256,7 +253,7 @@ static bool is_judged(const struct gcmp_bits_match *match, const struct gcmp_bit
     bool may_vary = item->group == GCMP_BITS_OTHER || item->group == GCMP_BITS_ARGS;
     bool says_little = item->group == GCMP_BITS_OTHER && item->ranks != GCMP_BITS_EVERY_RANK &&
                        !is_counter(item->path);
-    return !is_list && !says_little && !(may_vary && is_text(item)) &&
+    return !is_list && !says_little && !(may_vary && gcmp_bits_has_type(item, "str")) &&
            gcmp_bits_unlike(&match->reduced[1 - lacking], item, run) != NULL;
 }
 
@@ -300,10 +297,12 @@ static bool has_generators(const struct gcmp_bits_match *match, size_t side) {
 
 /* True for what a side need not have: the other layout of the format keeps it, or the format keeps
  * objects in other places. What modules keep beside tensors stands at layers that a rank, or a
- * layout, numbers for itself. */
+ * layout, numbers for itself, as optimizers do their parameters; layouts come with versions of a
+ * trainer. */
 static bool has_other_place(const struct gcmp_bits_match *match, const struct gcmp_bits_item *item,
                             size_t lacking) {
-    if (match->formats_differ) {
+    if (match->formats_differ || gcmp_bits_is_of_version(item->path) ||
+        gcmp_bits_is_numbering(item->path) || gcmp_bits_is_numbered(item->path)) {
         return true;
     }
     bool may_be_elsewhere = match->format != NULL || strchr(item->path, '*') != NULL;

@@ -318,16 +318,13 @@ static const struct {
     {"torch_dist", "*optimizer.distributed.dp_group_idx_*"},
     {"megatron_legacy", "*/distrib_optim/*"},
     {"megatron_legacy", "*/optimizer/state/*"},
-    {"megatron_legacy", "*/optimizer/fp32_from_fp16_params*"},
-    {"megatron_legacy", "*/param_groups/*/params*"},
     {"deepspeed", "*optim_states/*"},
     {"deepspeed", "*zero/*"},
 };
 
-/* Steps of groups: only newer layouts have them, and those of a step for each parameter do not. */
+/* Steps of groups: all layouts keep them, but for optimizers that keep one for each parameter. */
 static bool lacks_group_steps(const char *layout) {
-    return layout == NULL ||
-           (strcmp(layout, "fully_reshardable") != 0 && strcmp(layout, "dp_reshardable") != 0);
+    return layout != NULL && strcmp(layout, "optimizer of each rank") == 0;
 }
 
 bool gcmp_bits_is_of_layout(const char *format, const char *path, const char *other) {
@@ -410,6 +407,25 @@ bool gcmp_bits_is_for_all_ranks(const struct gcmp_bits_item *item) {
     default:
         return false;
     }
+}
+
+bool gcmp_bits_is_numbering(const char *path) {
+    static const char params[] = "/params";
+    const char *rest = gcmp_bits_in_group(path);
+    return strchr(path, '*') != NULL &&
+           ((rest != NULL && strncmp(rest, params, sizeof params - 1) == 0) ||
+            strstr(path, "/fp32_from_fp16_params") != NULL);
+}
+
+bool gcmp_bits_is_numbered(const char *path) {
+    static const char state[] = "optimizer/state/";
+    const char *at = strchr(path, '*') == NULL ? NULL : strstr(path, state);
+    return at != NULL && isdigit((unsigned char)at[sizeof state - 1]);
+}
+
+bool gcmp_bits_is_of_version(const char *path) {
+    const char *rest = gcmp_bits_in_group(path);
+    return rest != NULL && strcmp(rest, "/default_config") == 0; /* Megatron core 0.16 */
 }
 
 bool gcmp_bits_is_extra_state(const char *path) {

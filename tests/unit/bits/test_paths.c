@@ -120,13 +120,28 @@ static void test_for_all_ranks__not_what_a_rank_has_for_itself(void **state) {
     }
 }
 
+static void test_numbering__of_parameters_of_a_rank(void **state) {
+    (void)state;
+    assert_true(gcmp_bits_is_numbering("*/x/optimizer/1/optimizer/param_groups/0/params/3"));
+    assert_true(gcmp_bits_is_numbering("*/x/optimizer/fp32_from_fp16_params/0"));
+    assert_false(gcmp_bits_is_numbering("optimizer/param_groups/0/params/3"));
+    assert_false(gcmp_bits_is_numbering("*/x/optimizer/param_groups/0/lr"));
+    assert_true(gcmp_bits_is_numbered("*/x/optimizer/1/optimizer/state/4/step"));
+    assert_false(gcmp_bits_is_numbered("optimizer/state/4/step"));
+    assert_false(gcmp_bits_is_numbered("*/x/optimizer/state"));
+}
+
 static void test_of_layout__what_only_one_layout_keeps(void **state) {
     (void)state;
     const char *step = "common/optimizer/optimizer/param_groups/0/step";
-    assert_true(gcmp_bits_is_of_layout("torch_dist", step, "fully_sharded_model_space"));
+    assert_true(gcmp_bits_is_of_layout("megatron_legacy", "*/optimizer/param_groups/0/step",
+                                       "optimizer of each rank"));
+    assert_false(gcmp_bits_is_of_layout("torch_dist", step, "fully_sharded_model_space"));
     assert_false(gcmp_bits_is_of_layout("torch_dist", step, "dp_reshardable"));
     assert_true(gcmp_bits_is_of_layout("torch_dist", "common/content_metadata/x", NULL));
     assert_false(gcmp_bits_is_of_layout("torch_dist", "common/iteration", NULL));
+    assert_true(gcmp_bits_is_of_version("*/optimizer/param_groups/0/default_config"));
+    assert_false(gcmp_bits_is_of_version("*/optimizer/param_groups/0/lr"));
     assert_false(gcmp_bits_is_of_layout("safetensors", "scheduler/last_epoch", NULL));
 }
 
@@ -160,6 +175,7 @@ int main(void) {
         cmocka_unit_test(test_without_ranks__hyperparameters_have_one_place),
         cmocka_unit_test(test_rank_bytes__up_to_the_slash_behind_a_rank),
         cmocka_unit_test(test_for_all_ranks__not_what_a_rank_has_for_itself),
+        cmocka_unit_test(test_numbering__of_parameters_of_a_rank),
         cmocka_unit_test(test_of_layout__what_only_one_layout_keeps),
         cmocka_unit_test(test_ignores__globs_of_all_or_of_the_last_parts),
         cmocka_unit_test(test_layout_settings__sizes_tell_another_layout),
