@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/dtype.h"
 #include "bits/match.h"
 #include "engine/engine.h"
@@ -30,9 +31,8 @@ bool gcmp_bits_settings_differ(const struct gcmp_bits_items *a, const struct gcm
             !gcmp_bits_is_layout_size(x->path)) {
             continue;
         }
-        size_t at = gcmp_bits_lower(b, x->path);
-        const struct gcmp_bits_item *y = at < b->count ? &b->list[at] : NULL;
-        if (y != NULL && strcmp(y->path, x->path) == 0 && gcmp_bits_has_type(y, "int") &&
+        const struct gcmp_bits_item *y = gcmp_bits_find_run(b, x->path).list;
+        if (y != NULL && gcmp_bits_has_type(y, "int") &&
             (y->length_bytes != x->length_bytes ||
              memcmp(y->bytes, x->bytes, x->length_bytes) != 0)) {
             return true;
@@ -70,12 +70,9 @@ void gcmp_bits_compare_layouts(struct gcmp_bits_match *match) {
  * tensor. */
 static bool is_stored_alike(const struct gcmp_bits_item *item,
                             const struct gcmp_bits_items *others) {
-    size_t at = gcmp_bits_lower(others, item->path);
-    const struct gcmp_bits_item *other = at < others->count ? &others->list[at] : NULL;
-    return other != NULL && strcmp(other->path, item->path) == 0 && other->model_layout &&
-           item->model_layout && other->ndim == item->ndim &&
-           (item->ndim == 0 ||
-            memcmp(other->shape, item->shape, item->ndim * sizeof *item->shape) == 0);
+    const struct gcmp_bits_item *other = gcmp_bits_find_run(others, item->path).list;
+    return other != NULL && other->model_layout && item->model_layout &&
+           gcmp_dims_equal(other->ndim, other->shape, item->ndim, item->shape);
 }
 
 /* True where a state of a side has tensors that the other does not store alike. */

@@ -2,13 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "bits/match.h"
 
 static bool same_item(const struct gcmp_bits_item *a, const struct gcmp_bits_item *b) {
     return a->kind == b->kind && a->kind != GCMP_BITS_TENSOR && strcmp(a->type, b->type) == 0 &&
-           a->ndim == b->ndim && a->length_bytes == b->length_bytes &&
-           (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0) &&
-           memcmp(a->bytes, b->bytes, a->length_bytes) == 0;
+           gcmp_dims_equal(a->ndim, a->shape, b->ndim, b->shape) &&
+           a->length_bytes == b->length_bytes && memcmp(a->bytes, b->bytes, a->length_bytes) == 0;
 }
 
 /* --- runs of one path --- */
