@@ -87,7 +87,15 @@ static enum gradcmp_status see_step(struct reader *reader, const struct gcmp_nod
     double step;
     bool found = gcmp_node_number(value, &step);
     if (!found && gcmp_torch_is_tensor(value)) {
-        GCMP_TRY(gcmp_torch_tensor(&reader->torch, value, &view, reader->error));
+        struct gradcmp_error own = {0};
+        enum gradcmp_status status = gcmp_torch_tensor(&reader->torch, value, &view, &own);
+        if (status == GRADCMP_ERROR_UNSUPPORTED) { /* it is in no other way needed */
+            return GRADCMP_OK;
+        }
+        if (status != GRADCMP_OK) {
+            return gcmp_error_set(reader->error, status, own.path, own.offset_bytes, "%s",
+                                  own.message);
+        }
         if (view.ndim == 0) {
             GCMP_TRY(gcmp_torch_read_scalar(&reader->torch, &view, &found, &step, reader->error));
         }
