@@ -524,8 +524,10 @@ static void summarise_identical(struct gcmp_text *text, const struct gcmp_bits_f
     if (content->by_iteration) {
         gcmp_text_addf(text, "%zu iterations, ", content->count);
     }
-    gcmp_text_addf(text, "%llu items, %llu elements", (unsigned long long)items,
-                   (unsigned long long)elems);
+    gcmp_text_addf(text, "%llu items", (unsigned long long)items);
+    if (elems > 0) { /* none of fingerprints */
+        gcmp_text_addf(text, ", %llu elements", (unsigned long long)elems);
+    }
 }
 
 /* Iterations that runs lack: which is the first, and how many there are. */
