@@ -160,6 +160,7 @@ static enum gradcmp_status open_participant(struct gcmp_comparison *comparison, 
     gcmp_checkpoint_set_mapping(participant->checkpoint, kept->mapping,
                                 participant == &comparison->baseline ? GCMP_MAPPING_BASELINE
                                                                      : GCMP_MAPPING_CANDIDATE);
+    GCMP_TRY(gcmp_unshard_note_weights(&participant->checkpoint->catalogue, error));
     return gcmp_unshard_check_states(&participant->checkpoint->catalogue, error);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/catalogue.h"
 #include "base/map.h"
 #include "unshard/names.h"
 #include "unshard/unshard.h"
@@ -42,12 +43,21 @@ enum gradcmp_status gcmp_unshard_states(const struct gradcmp_catalogue *catalogu
 
 /* What the optimizer keeps of one parameter. */
 enum { NAMED_MOST = 8 };
-enum { HAS_FIRST = 1, HAS_SECOND = 2, HAS_OTHER = 4, HAS_BOTH = HAS_FIRST | HAS_SECOND };
+enum {
+    HAS_FIRST = 1,
+    HAS_SECOND = 2,
+    HAS_OTHER = 4,
+    HAS_WEIGHT = 8,
+    HAS_BOTH = HAS_FIRST | HAS_SECOND
+};
 
 /* Weights and gradients are no moments; a state that is not known may replace one (Adafactor's
  * exp_avg_sq_row, Muon's momentum_buffer). */
 static unsigned moment_of(const char *state) {
-    static const char *const others[] = {"param", "fp32_param", "master", "main_grad", NULL};
+    static const char *const others[] = {"fp32_param", "master", "main_grad", NULL};
+    if (strcmp(state, "param") == 0) {
+        return HAS_WEIGHT;
+    }
     if (strcmp(state, "exp_avg") == 0) {
         return HAS_FIRST;
     }
@@ -117,8 +127,9 @@ static enum gradcmp_status find_lost(const struct moments *moments, struct gcmp_
         GCMP_FAIL_MEMORY(error);
     }
     for (size_t i = 0; i < moments->by_name.count && lost->whole_count > 0; i++) {
-        if (moments->held[i] == HAS_FIRST || moments->held[i] == HAS_SECOND) {
-            bool has_first = moments->held[i] == HAS_FIRST;
+        unsigned held = moments->held[i] & ~(unsigned)HAS_WEIGHT;
+        if (held == HAS_FIRST || held == HAS_SECOND) {
+            bool has_first = held == HAS_FIRST;
             lost->items[lost->count++] =
                 (struct gcmp_lost_state){moments->names[i], has_first ? "exp_avg" : "exp_avg_sq",
                                          has_first ? "exp_avg_sq" : "exp_avg"};
@@ -171,5 +182,30 @@ enum gradcmp_status gcmp_unshard_check_states(const struct gradcmp_catalogue *ca
                            first->name, first->stored, first->absent, lost.whole_count, others);
     }
     free(lost.items);
+    return status;
+}
+
+enum gradcmp_status gcmp_unshard_note_weights(struct gradcmp_catalogue *catalogue,
+                                              struct gradcmp_error *error) {
+    struct moments moments = {.by_name = GCMP_MAP_INIT};
+    size_t with = 0, without = 0;
+    const char *first = NULL;
+    enum gradcmp_status status = gather(catalogue, &moments, error);
+    for (size_t i = 0; i < moments.by_name.count && status == GRADCMP_OK; i++) {
+        bool has_moments = (moments.held[i] & HAS_BOTH) == HAS_BOTH;
+        bool has_weight = (moments.held[i] & HAS_WEIGHT) != 0;
+        first = has_moments && !has_weight && first == NULL ? moments.names[i] : first;
+        with += has_moments && has_weight;
+        without += has_moments && !has_weight;
+    }
+    if (status == GRADCMP_OK && without > 0 && with > 0) {
+        status = gcmp_catalogue_note(catalogue, error,
+                                     "moments of %zu parameter%s are stored and the weights are "
+                                     "not, which %zu others have, such as %.200s",
+                                     without, without == 1 ? "" : "s", with, first);
+    }
+    free(moments.held);
+    free(moments.names);
+    gcmp_map_free(&moments.by_name);
     return status;
 }

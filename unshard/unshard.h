@@ -76,6 +76,11 @@ gcmp_unshard_lost_states(const struct gradcmp_catalogue *catalogue, struct gcmp_
 GRADCMP_MUST_USE enum gradcmp_status
 gcmp_unshard_check_states(const struct gradcmp_catalogue *catalogue, struct gradcmp_error *error);
 
+/* Note, from the names alone, that parameters have moments and no weight, where others have both.
+ * Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_unshard_note_weights(struct gradcmp_catalogue *catalogue,
+                                                               struct gradcmp_error *error);
+
 /* List the states of which the catalogue holds parameters, buckets of them included, sorted, each
  * once; the array lives in the arena. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_unshard_states(const struct gradcmp_catalogue *catalogue,

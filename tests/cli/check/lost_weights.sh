@@ -32,3 +32,4 @@ for file in weight only_master masters_alone wide own_head; do
     try check $file.safetensors
 done
 try check -q tied.safetensors parts.safetensors no_weights.safetensors others.safetensors few_masters.safetensors
+gradcmp --allow-same weight.safetensors weight.safetensors | grep -A 1 'moments of'
