@@ -192,10 +192,18 @@ static void list_weightless(const struct gradcmp_checkpoint *checkpoint, size_t 
     lost->whole_count = whole > lost->whole_count ? whole : lost->whole_count;
 }
 
+/* A universal checkpoint of DeepSpeed keeps masters for weights; files of weights are beside them,
+ * but not those of experts. */
+static bool keeps_weights(const struct gradcmp_checkpoint *checkpoint) {
+    const char *layout = checkpoint->catalogue.layout_name;
+    return gcmp_model_of(checkpoint, WEIGHTS) != NULL &&
+           !(layout != NULL && strcmp(layout, "universal") == 0);
+}
+
 enum gradcmp_status gcmp_find_lost_weights(const struct gradcmp_checkpoint *checkpoint,
                                            struct gcmp_lost_states *lost,
                                            struct gradcmp_error *error) {
-    const char *form = gcmp_model_of(checkpoint, WEIGHTS) != NULL ? WEIGHTS : MASTERS;
+    const char *form = keeps_weights(checkpoint) ? WEIGHTS : MASTERS;
     size_t room = 1;
     for (size_t i = 0; i < TRAINED_COUNT; i++) {
         const struct gradcmp_model *model = gcmp_model_of(checkpoint, TRAINED[i]);
