@@ -13,7 +13,8 @@
 
 #include "base/grow.h"
 
-/* The number is that of the layout, but for pairs: how these lie belongs to the build in their keys. */
+/* The number is that of the layout, but for pairs: how these lie belongs to the build in their
+ * keys. */
 static const char MARK[] = "gradcmp sweep --resume, 2\n";
 enum { MARK_BYTES = sizeof MARK - 1, CHECKSUM_BYTES = 16, HEAD_BYTES = MARK_BYTES + 8 + 16 };
 static const off_t MAX_FILE_BYTES = (off_t)4 << 30;
