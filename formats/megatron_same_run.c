@@ -37,7 +37,8 @@ static int64_t integer_of(const struct gcmp_node *args, const char *name) {
                : -1;
 }
 
-/* Take the first betas and the latest step; an empty group takes no steps. */
+/* Take the betas, which are told where all groups have the same, and the latest step; an empty
+ * group takes no steps. */
 static void see_groups(const struct gcmp_node *optimizer, struct gcmp_run_facts *facts) {
     const struct gcmp_node *groups = gcmp_node_get(optimizer, "param_groups");
     groups = groups != NULL ? groups
@@ -47,9 +48,11 @@ static void see_groups(const struct gcmp_node *optimizer, struct gcmp_run_facts 
         const struct gcmp_node *betas = gcmp_node_get(group, "betas");
         const struct gcmp_node *params = gcmp_node_get(group, "params");
         double step;
-        if (isnan(facts->betas[0]) && gcmp_node_count(betas) == 2) {
-            (void)gcmp_node_number(gcmp_node_item(betas, 0), &facts->betas[0]);
-            (void)gcmp_node_number(gcmp_node_item(betas, 1), &facts->betas[1]);
+        for (size_t b = 0; b < 2 && gcmp_node_count(betas) == 2; b++) {
+            double beta = (double)NAN;
+            (void)gcmp_node_number(gcmp_node_item(betas, b), &beta);
+            facts->are_mixed = facts->are_mixed || beta < facts->betas[b] || beta > facts->betas[b];
+            facts->betas[b] = beta;
         }
         if ((params == NULL || gcmp_node_count(params) > 0) &&
             gcmp_node_number(gcmp_node_get(group, "step"), &step)) {
@@ -74,6 +77,8 @@ static struct gcmp_run_facts facts_of(const struct gcmp_node *root) {
     for (size_t i = 0; i < gcmp_node_count(optimizer) && i < MAX_OPTIMIZERS; i++) {
         if (gcmp_node_pair(optimizer, i, &key, &value) && gcmp_node_int(key, &number)) {
             see_groups(value, &facts);
+        } else if (gcmp_node_item(optimizer, i) != NULL) {
+            see_groups(gcmp_node_item(optimizer, i), &facts); /* of a chain */
         }
     }
     return facts;
@@ -119,7 +124,8 @@ static enum gradcmp_status check_options(const struct gcmp_same_run *run,
     }
     for (size_t i = 0; i < 2; i++) {
         double here = facts->betas[i], there = run->first.betas[i];
-        if (here < there || here > there) {
+        bool are_mixed = facts->are_mixed || run->first.are_mixed;
+        if (!are_mixed && (here < there || here > there)) {
             snprintf(line, sizeof line, "the %s beta is %.9g in %.60s, and %.9g in %.60s", betas[i],
                      here, name, there, run->first_name);
             GCMP_TRY(gcmp_catalogue_contradict(reader->catalogue, error, line));

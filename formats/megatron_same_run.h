@@ -13,6 +13,7 @@ struct gcmp_run_facts {
     int64_t sizes[GCMP_RUN_SIZES]; /* in the order of their names; -1: not stated */
     int64_t seed, rank;            /* likewise */
     double step, betas[2];         /* of the optimizer; NaN: not stated */
+    bool are_mixed;                /* groups differ in their betas */
     bool has_optimizer;            /* converters, which write all files as rank 0, save none */
 };
 

@@ -165,6 +165,21 @@ static bool has_earlier(const struct gradcmp_checkpoint *checkpoint, size_t coun
     return false;
 }
 
+/* True for an embedding whose weight is stored as that of a tied output layer, which has no moments
+ * of its own. */
+static bool has_tied_head(const struct gradcmp_parameter *embedding,
+                          const struct gradcmp_model *kept, const struct gradcmp_model *trained) {
+    for (size_t i = 0; i < kept->count && embedding->vocab_rows == GRADCMP_VOCAB_INPUT; i++) {
+        const struct gradcmp_parameter *head = &kept->parameters[i];
+        if (head->vocab_rows == GRADCMP_VOCAB_OUTPUT && head->ndim == 2 &&
+            head->elem_count == embedding->elem_count && head->shape[0] == embedding->shape[0] &&
+            gcmp_model_find(trained, head->name) == NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Add the parameters of state number `which` that have none of the form in which weights are kept.
  */
 static void list_weightless(const struct gradcmp_checkpoint *checkpoint, size_t which,
@@ -179,6 +194,7 @@ static void list_weightless(const struct gradcmp_checkpoint *checkpoint, size_t 
         if (gcmp_model_find(kept, parameter->name) != NULL) {
             whole++;
         } else if (!has_earlier(checkpoint, which, parameter->name) &&
+                   !has_tied_head(parameter, kept, trained) &&
                    !(may_stand && parameter->vocab_rows == GRADCMP_VOCAB_OUTPUT &&
                      parameter->ndim == 2)) {
             keys += checkpoint->catalogue.stored_count;
@@ -192,18 +208,13 @@ static void list_weightless(const struct gradcmp_checkpoint *checkpoint, size_t 
     lost->whole_count = whole > lost->whole_count ? whole : lost->whole_count;
 }
 
-/* A universal checkpoint of DeepSpeed keeps masters for weights; files of weights are beside them,
- * but not those of experts. */
-static bool keeps_weights(const struct gradcmp_checkpoint *checkpoint) {
-    const char *layout = checkpoint->catalogue.layout_name;
-    return gcmp_model_of(checkpoint, WEIGHTS) != NULL &&
-           !(layout != NULL && strcmp(layout, "universal") == 0);
-}
-
 enum gradcmp_status gcmp_find_lost_weights(const struct gradcmp_checkpoint *checkpoint,
                                            struct gcmp_lost_states *lost,
                                            struct gradcmp_error *error) {
-    const char *form = keeps_weights(checkpoint) ? WEIGHTS : MASTERS;
+    const char *form = gcmp_model_of(checkpoint, WEIGHTS) != NULL &&
+                               !gcmp_masters_stand_for_weights(&checkpoint->catalogue)
+                           ? WEIGHTS
+                           : MASTERS;
     size_t room = 1;
     for (size_t i = 0; i < TRAINED_COUNT; i++) {
         const struct gradcmp_model *model = gcmp_model_of(checkpoint, TRAINED[i]);

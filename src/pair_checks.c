@@ -105,8 +105,9 @@ static enum gradcmp_status check_vocab(const struct gcmp_comparison *comparison,
     return GRADCMP_OK;
 }
 
-/* True where a vocabulary is padded to so many rows: to a multiple of make_vocab_size_divisible_by
- * (Megatron's default is 128) and of the tensor-parallel ranks, or by no more than a quarter. */
+/* True where a vocabulary is padded to so many rows: to those that the run states, to a multiple of
+ * make_vocab_size_divisible_by (Megatron's default is 128) and of the tensor-parallel ranks, or by
+ * no more than a quarter. */
 static bool is_explained(const struct gradcmp_catalogue *catalogue, uint64_t vocab, uint64_t rows) {
     const struct gradcmp_setting *stated =
         gcmp_catalogue_setting(catalogue, "make_vocab_size_divisible_by");
@@ -114,7 +115,8 @@ static bool is_explained(const struct gradcmp_catalogue *catalogue, uint64_t voc
                      stated->integer <= UINT16_MAX;
     uint64_t step = is_stated ? (uint64_t)stated->integer : 128;
     step *= catalogue->parallel.tp > 1 ? catalogue->parallel.tp : 1;
-    return rows <= vocab || rows - vocab <= vocab / 4 || (rows - vocab < step && rows % step == 0);
+    return rows <= vocab || rows == catalogue->padded_vocab || rows - vocab <= vocab / 4 ||
+           (rows - vocab < step && rows % step == 0);
 }
 
 /* Rows beyond a vocabulary that a side states are not compared: there must be no more of them than

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/dtype.h"
+#include "base/map.h"
 #include "engine/engine.h"
 #include "unshard/names.h"
 
@@ -20,6 +21,7 @@ struct taken_list {
     const struct gradcmp_catalogue *catalogue;
     struct taken *items;
     size_t count;
+    struct gcmp_map weights; /* by name: index of what is stored */
 };
 
 static bool is_state(const struct gradcmp_stored *stored, const char *state) {
@@ -105,6 +107,11 @@ static enum gradcmp_status list_taken(const struct gradcmp_catalogue *catalogue,
     }
     for (size_t i = 0; i < catalogue->stored_count; i++) {
         const struct gradcmp_stored *stored = &catalogue->stored[i];
+        if (stored->state != NULL && is_state(stored, "param") &&
+            gcmp_map_add(&list->weights, stored->name, strlen(stored->name), i, NULL) ==
+                GCMP_MAP_NO_MEMORY) {
+            GCMP_FAIL_MEMORY(error);
+        }
         for (size_t p = 0; p < stored->piece_count; p++) {
             const struct gradcmp_piece *piece = &stored->pieces[p];
             struct taken *taken = &list->items[list->count];
@@ -118,30 +125,26 @@ static enum gradcmp_status list_taken(const struct gradcmp_catalogue *catalogue,
 }
 
 /* The weight of a parameter, as it is stored; NULL: there is none. */
-static const struct gradcmp_stored *find_weight(const struct gradcmp_catalogue *catalogue,
-                                                const char *name) {
-    for (size_t i = 0; i < catalogue->stored_count; i++) {
-        const struct gradcmp_stored *stored = &catalogue->stored[i];
-        if (stored->state != NULL && is_state(stored, "param") && strcmp(stored->name, name) == 0) {
-            return stored;
-        }
-    }
-    return NULL;
+static const struct gradcmp_stored *find_weight(const struct taken_list *list, const char *name) {
+    size_t index;
+    return gcmp_map_find(&list->weights, name, strlen(name), &index)
+               ? &list->catalogue->stored[index]
+               : NULL;
 }
 
 /* True for the states of two names of one weight. */
-static bool are_tied(const struct gradcmp_catalogue *catalogue, const struct gradcmp_stored *a,
+static bool are_tied(const struct taken_list *list, const struct gradcmp_stored *a,
                      const struct gradcmp_stored *b) {
     if (strcmp(a->state, b->state) != 0 || strcmp(a->name, b->name) == 0 || is_state(a, "param")) {
         return false;
     }
-    const struct gradcmp_stored *weight = find_weight(catalogue, a->name);
-    const struct gradcmp_stored *other = find_weight(catalogue, b->name);
+    const struct gradcmp_stored *weight = find_weight(list, a->name);
+    const struct gradcmp_stored *other = find_weight(list, b->name);
     struct taken first, second;
     return weight != NULL && other != NULL && weight->piece_count > 0 && other->piece_count > 0 &&
-           take_bytes(catalogue, weight, &weight->pieces[0], &first) &&
-           take_bytes(catalogue, other, &other->pieces[0], &second) && first.file == second.file &&
-           first.first == second.first && first.end == second.end;
+           take_bytes(list->catalogue, weight, &weight->pieces[0], &first) &&
+           take_bytes(list->catalogue, other, &other->pieces[0], &second) &&
+           first.file == second.file && first.first == second.first && first.end == second.end;
 }
 
 static enum gradcmp_status tell_shared(const struct gcmp_finding_sink *sink,
@@ -182,9 +185,8 @@ static enum gradcmp_status sweep_taken(const struct gcmp_finding_sink *sink,
         const struct taken *taken = &list->items[i];
         bool is_shared =
             longest != NULL && longest->file == taken->file && taken->first < longest->end;
-        if (is_shared &&
-            (shared >= GCMP_MAX_LISTED ||
-             !are_tied(list->catalogue, &stored[taken->stored], &stored[longest->stored]))) {
+        if (is_shared && (shared >= GCMP_MAX_LISTED ||
+                          !are_tied(list, &stored[taken->stored], &stored[longest->stored]))) {
             GCMP_TRY(shared >= GCMP_MAX_LISTED
                          ? GRADCMP_OK
                          : tell_shared(sink, list->catalogue, taken, longest, error));
@@ -206,11 +208,12 @@ static enum gradcmp_status sweep_taken(const struct gcmp_finding_sink *sink,
 enum gradcmp_status gcmp_find_shared_bytes(const struct gcmp_finding_sink *sink,
                                            const struct gradcmp_checkpoint *checkpoint,
                                            struct gradcmp_error *error) {
-    struct taken_list list = {0};
+    struct taken_list list = {.weights = GCMP_MAP_INIT};
     enum gradcmp_status status = list_taken(&checkpoint->catalogue, &list, error);
     if (status == GRADCMP_OK) {
         status = sweep_taken(sink, &list, error);
     }
+    gcmp_map_free(&list.weights);
     free(list.items);
     return status;
 }

@@ -190,6 +190,9 @@ enum gradcmp_status gcmp_unshard_note_weights(struct gradcmp_catalogue *catalogu
     struct moments moments = {.by_name = GCMP_MAP_INIT};
     size_t with = 0, without = 0;
     const char *first = NULL;
+    if (gcmp_masters_stand_for_weights(catalogue)) {
+        return GRADCMP_OK;
+    }
     enum gradcmp_status status = gather(catalogue, &moments, error);
     for (size_t i = 0; i < moments.by_name.count && status == GRADCMP_OK; i++) {
         bool has_moments = (moments.held[i] & HAS_BOTH) == HAS_BOTH;

@@ -76,6 +76,10 @@ bool gcmp_says_tied(const struct gradcmp_catalogue *catalogue, bool tied) {
     return untie != NULL && untie->kind == GRADCMP_SETTING_BOOL && (untie->integer == 0) == tied;
 }
 
+bool gcmp_masters_stand_for_weights(const struct gradcmp_catalogue *catalogue) {
+    return catalogue->layout_name != NULL && strcmp(catalogue->layout_name, "universal") == 0;
+}
+
 enum gradcmp_status gcmp_catalogue_set(struct gradcmp_catalogue *catalogue,
                                        const struct gradcmp_setting *setting,
                                        struct gradcmp_error *error) {

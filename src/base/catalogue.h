@@ -44,6 +44,10 @@ const struct gradcmp_setting *gcmp_catalogue_setting(const struct gradcmp_catalo
  * false, that it has its own; a run may say neither. */
 bool gcmp_says_tied(const struct gradcmp_catalogue *catalogue, bool tied);
 
+/* True for a universal checkpoint of DeepSpeed: it keeps masters for weights; files of weights are
+ * beside them, but not those of experts. */
+bool gcmp_masters_stand_for_weights(const struct gradcmp_catalogue *catalogue);
+
 /* Add one line for the reader of the report. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_catalogue_note(struct gradcmp_catalogue *catalogue,
                                                          struct gradcmp_error *error,

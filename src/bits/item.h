@@ -111,6 +111,15 @@ bool gcmp_bits_is_layout_size(const char *path);
 /* True for what belongs to one of a format's layouts, so that a checkpoint in another layout
  * (`other` is its name, or NULL) need not have it. */
 bool gcmp_bits_is_of_layout(const char *format, const char *path, const char *other);
+/* What paths tell of where other objects of the same side stand. */
+enum {
+    GCMP_BITS_EXTRA_STATES = 1,  /* of modules, at numbers of layers that vary */
+    GCMP_BITS_ONE_OPTIMIZER = 2, /* it is kept by itself ... */
+    GCMP_BITS_OPTIMIZERS = 4,    /* ... or in a list, as where experts have one of their own */
+    GCMP_BITS_GROUP_STEPS = 8    /* groups of hyperparameters count steps, not parameters */
+};
+/* The last three of these that a path shows. */
+unsigned gcmp_bits_optimizer_marks(const char *path);
 /* True for numbers, and lists, of the parameters that each rank's optimizer has; the path has '*'
  * for the rank. */
 bool gcmp_bits_is_numbering(const char *path);

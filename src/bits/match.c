@@ -19,6 +19,7 @@ static bool is_path_ignored(const struct gcmp_bits_options *options, const char 
 
 bool gcmp_bits_is_ignored(const struct gcmp_bits_options *options,
                           const struct gcmp_bits_item *item) {
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): an item is given */
     if (is_path_ignored(options, item->path)) {
         return true;
     }
@@ -216,6 +217,7 @@ static enum gradcmp_status add_lacking(struct gcmp_bits_match *match,
 static enum gradcmp_status add_lost(struct gcmp_bits_match *match, const struct gcmp_bits_item *a,
                                     const struct gcmp_bits_item *b, size_t lacking,
                                     struct gradcmp_error *error) {
+    /* cppcheck-suppress nullPointer; one of both is given */
     const char *path = a == NULL ? b->path : a->path;
     struct gcmp_bits_entry entry = {.path = topmost(match, items_of(match, lacking), path),
                                     .a = a,
@@ -306,7 +308,13 @@ static bool has_other_place(const struct gcmp_bits_match *match, const struct gc
         return true;
     }
     bool may_be_elsewhere = match->format != NULL || strchr(item->path, '*') != NULL;
-    return (may_be_elsewhere && match->has_extra_states[lacking] &&
+    unsigned there = match->marks[lacking], own = gcmp_bits_optimizer_marks(item->path);
+    unsigned form = own & (GCMP_BITS_ONE_OPTIMIZER | GCMP_BITS_OPTIMIZERS);
+    unsigned forms = there & (GCMP_BITS_ONE_OPTIMIZER | GCMP_BITS_OPTIMIZERS);
+    bool is_in_other_form = form != 0 && forms != 0 && (form & forms) == 0;
+    bool is_step = (own & GCMP_BITS_GROUP_STEPS) != 0 && (there & GCMP_BITS_GROUP_STEPS) == 0;
+    return is_in_other_form || is_step ||
+           (may_be_elsewhere && (there & GCMP_BITS_EXTRA_STATES) != 0 &&
             gcmp_bits_is_extra_state(item->path)) ||
            (match->format != NULL &&
             gcmp_bits_is_of_layout(match->format, item->path, match->layout_names[lacking]));
@@ -343,13 +351,14 @@ enum gradcmp_status gcmp_bits_lone(struct gcmp_bits_match *match, const struct g
 
 /* --- the lists --- */
 
-static bool has_extra_states(const struct gcmp_bits_items *items) {
+/* What of a side's objects tells where others of them stand. */
+static unsigned marks_of(const struct gcmp_bits_items *items) {
+    unsigned marks = 0;
     for (size_t i = 0; i < items->count; i++) {
-        if (gcmp_bits_is_extra_state(items->list[i].path)) {
-            return true;
-        }
+        marks |= gcmp_bits_is_extra_state(items->list[i].path) ? GCMP_BITS_EXTRA_STATES : 0U;
+        marks |= gcmp_bits_optimizer_marks(items->list[i].path);
     }
-    return false;
+    return marks;
 }
 
 enum gradcmp_status gcmp_bits_merge_lists(struct gcmp_bits_match *match,
@@ -357,8 +366,7 @@ enum gradcmp_status gcmp_bits_merge_lists(struct gcmp_bits_match *match,
     const struct gcmp_bits_items *a = items_of(match, 0), *b = items_of(match, 1);
     size_t i = 0, j = 0;
     for (size_t side = 0; match->layouts_differ && side < 2; side++) {
-        match->has_extra_states[side] =
-            has_extra_states(&match->reduced[side]) || has_extra_states(&match->ranked[side]);
+        match->marks[side] = marks_of(&match->reduced[side]) | marks_of(&match->ranked[side]);
     }
     while (i < a->count || j < b->count) {
         const struct gcmp_bits_item *x = i < a->count ? &a->list[i] : NULL;

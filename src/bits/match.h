@@ -57,7 +57,7 @@ struct gcmp_bits_match {
     bool formats_differ; /* objects are kept in other places, so only parameters can be missed */
     const char *format;  /* of both sides, where only the names of their layouts differ; or NULL */
     const char *layout_names[2]; /* of a and b; or NULL */
-    bool has_extra_states[2];    /* of modules, at numbers of layers that vary */
+    unsigned marks[2];           /* of objects: GCMP_BITS_EXTRA_STATES and the like */
     uint32_t left_out[2]; /* groups, as bits, of what a side alone has and need not be judged */
     const char **states;  /* compared in unsharded form, in the arena */
     size_t state_count;

@@ -316,6 +316,7 @@ static const struct {
     {"torch_dist", "common/content_metadata/*"},
     {"torch_dist", "common/optimizer/*param_state/*"},
     {"torch_dist", "*optimizer.distributed.dp_group_idx_*"},
+    {"megatron_legacy", "*/distrib_optim"},
     {"megatron_legacy", "*/distrib_optim/*"},
     {"megatron_legacy", "*/optimizer/state/*"},
     {"deepspeed", "*optim_states/*"},
@@ -325,6 +326,21 @@ static const struct {
 /* Steps of groups: all layouts keep them, but for optimizers that keep one for each parameter. */
 static bool lacks_group_steps(const char *layout) {
     return layout != NULL && strcmp(layout, "optimizer of each rank") == 0;
+}
+
+unsigned gcmp_bits_optimizer_marks(const char *path) {
+    static const char word[] = "optimizer/";
+    const char *at = strstr(path, word);
+    if (at == NULL || (at != path && at[-1] != '/')) {
+        bool is_list = strcmp(last_part(path), "optimizer") == 0 && !has_part(path, "args");
+        return is_list ? GCMP_BITS_OPTIMIZERS : 0U; /* of dicts, what is in them has paths alone */
+    }
+    at += sizeof word - 1;
+    size_t digits = strspn(at, "0123456789");
+    bool is_listed = digits > 0 && (at[digits] == '/' || at[digits] == '\0');
+    bool is_step = strstr(at, "param_groups/") != NULL && strcmp(last_part(at), "step") == 0;
+    return (is_listed ? GCMP_BITS_OPTIMIZERS : GCMP_BITS_ONE_OPTIMIZER) |
+           (is_step ? GCMP_BITS_GROUP_STEPS : 0U);
 }
 
 bool gcmp_bits_is_of_layout(const char *format, const char *path, const char *other) {

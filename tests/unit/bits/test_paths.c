@@ -140,6 +140,14 @@ static void test_of_layout__what_only_one_layout_keeps(void **state) {
     assert_false(gcmp_bits_is_of_layout("torch_dist", step, "dp_reshardable"));
     assert_true(gcmp_bits_is_of_layout("torch_dist", "common/content_metadata/x", NULL));
     assert_false(gcmp_bits_is_of_layout("torch_dist", "common/iteration", NULL));
+    assert_int_equal(gcmp_bits_optimizer_marks("common/optimizer/0/optimizer/param_groups/1/lr"),
+                     GCMP_BITS_OPTIMIZERS);
+    assert_int_equal(gcmp_bits_optimizer_marks("common/optimizer/optimizer/param_groups/1/step"),
+                     GCMP_BITS_ONE_OPTIMIZER | GCMP_BITS_GROUP_STEPS);
+    assert_int_equal(gcmp_bits_optimizer_marks("*/model_optim_rng/optimizer"),
+                     GCMP_BITS_OPTIMIZERS);
+    assert_int_equal(gcmp_bits_optimizer_marks("common/args/optimizer"), 0);
+    assert_int_equal(gcmp_bits_optimizer_marks("common/iteration"), 0);
     assert_true(gcmp_bits_is_of_version("*/optimizer/param_groups/0/default_config"));
     assert_false(gcmp_bits_is_of_version("*/optimizer/param_groups/0/lr"));
     assert_false(gcmp_bits_is_of_layout("safetensors", "scheduler/last_epoch", NULL));
