@@ -108,8 +108,8 @@ static bool is_one_rank(const struct gcmp_bits_match *match, enum gcmp_bits_grou
                 rank = entry->path;
                 bytes = here;
             }
-            /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): entries have paths */
             bool same_rank =
+                /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): entries have paths */
                 rank != NULL && here == bytes && strncmp(rank, entry->path, bytes) == 0;
             if (here == 0 || (pass == 1 && is_different(entry) && !same_rank)) {
                 return false;
