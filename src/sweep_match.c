@@ -100,55 +100,59 @@ static bool is_same(const struct match *a, const struct match *b) {
            a->place.inode == b->place.inode;
 }
 
+/* Matches of a pattern, and behind them what the plan named before. */
+struct match_list {
+    struct match *items;
+    size_t count, entry_count;
+};
+
 /* True where a link is one of the other matches, or of what the plan named before. */
-static enum gradcmp_status is_alias(const struct gcmp_roster *roster, const struct match *matches,
-                                    size_t count, size_t index, bool *is_it,
-                                    struct gradcmp_error *error) {
-    const struct match *link = &matches[index];
-    *is_it = false;
-    for (size_t i = 0; i < count && !*is_it; i++) {
-        bool goes_first = matches[i].link_bytes == 0 || i < index;
-        *is_it = i != index && goes_first && is_same(&matches[i], link);
+static bool is_alias(const struct match_list *list, size_t index) {
+    const struct match *link = &list->items[index];
+    bool is_it = false;
+    for (size_t i = 0; i < list->count && !is_it; i++) {
+        bool goes_first = list->items[i].link_bytes == 0 || i < index;
+        is_it = i != index && goes_first && is_same(&list->items[i], link);
     }
-    for (size_t i = 0; i < roster->count && !*is_it; i++) {
-        struct match entry = {.path = roster->entries[i].path};
-        GCMP_TRY(place_match(roster, &entry, error));
-        *is_it = strcmp(entry.path, link->path) != 0 && is_same(&entry, link);
+    for (size_t i = list->count; i < list->count + list->entry_count && !is_it; i++) {
+        const struct match *entry = &list->items[i];
+        is_it = is_same(entry, link) && strcmp(entry->path, link->path) != 0;
     }
-    return GRADCMP_OK;
+    return is_it;
 }
 
 /* Find the links among the matches, and only where there are some what they all are. */
-static enum gradcmp_status place_matches(const struct gcmp_roster *roster, struct match *matches,
-                                         size_t count, struct gradcmp_error *error) {
-    size_t root = strncmp(matches[0].path, roster->root, strlen(roster->root)) == 0
-                      ? strlen(roster->root)
-                      : 0;
+static enum gradcmp_status place_matches(const struct gcmp_roster *roster,
+                                         const struct match_list *list,
+                                         struct gradcmp_error *error) {
+    struct match *items = list->items;
+    size_t root =
+        strncmp(items[0].path, roster->root, strlen(roster->root)) == 0 ? strlen(roster->root) : 0;
     bool has_links = false;
-    for (size_t i = 0; i < count; i++) {
-        GCMP_TRY(gcmp_link_find(matches[i].path, root, &matches[i].link_bytes, error));
-        has_links = has_links || matches[i].link_bytes > 0;
+    for (size_t i = 0; i < list->count; i++) {
+        GCMP_TRY(gcmp_link_find(items[i].path, root, &items[i].link_bytes, error));
+        has_links = has_links || items[i].link_bytes > 0;
     }
-    for (size_t i = 0; i < count && has_links; i++) {
-        GCMP_TRY(place_match(roster, &matches[i], error));
+    for (size_t i = 0; i < list->count + list->entry_count && has_links; i++) {
+        GCMP_TRY(place_match(roster, &items[i], error));
     }
     return GRADCMP_OK;
 }
 
-static enum gradcmp_status sift(const struct gcmp_roster *roster, struct match *matches,
+static enum gradcmp_status sift(const struct gcmp_roster *roster, const struct match_list *list,
                                 const glob_t *found, struct gcmp_matches *out,
                                 struct gradcmp_error *error) {
-    for (size_t i = 0; i < found->gl_pathc; i++) {
-        matches[i].path = found->gl_pathv[i];
+    for (size_t i = 0; i < list->count; i++) {
+        list->items[i].path = found->gl_pathv[i];
     }
-    GCMP_TRY(place_matches(roster, matches, found->gl_pathc, error));
-    for (size_t i = 0; i < found->gl_pathc; i++) {
-        bool is_other_name = false;
-        if (matches[i].link_bytes > 0) {
-            GCMP_TRY(is_alias(roster, matches, found->gl_pathc, i, &is_other_name, error));
-        }
+    for (size_t i = 0; i < list->entry_count; i++) {
+        list->items[list->count + i].path = roster->entries[i].path;
+    }
+    GCMP_TRY(place_matches(roster, list, error));
+    for (size_t i = 0; i < list->count; i++) {
+        bool is_other_name = list->items[i].link_bytes > 0 && is_alias(list, i);
         GCMP_TRY(gcmp_name_list_add(is_other_name ? &out->aliases : &out->paths,
-                                    strdup(matches[i].path), error));
+                                    strdup(list->items[i].path), error));
     }
     return GRADCMP_OK;
 }
@@ -162,12 +166,13 @@ enum gradcmp_status gcmp_match(const struct gcmp_roster *roster, const char *pat
     if (!has_some) {
         return GRADCMP_OK;
     }
-    struct match *matches = calloc(found.gl_pathc, sizeof *matches);
+    struct match_list list = {.count = found.gl_pathc, .entry_count = roster->count};
+    list.items = calloc(list.count + list.entry_count, sizeof *list.items);
     enum gradcmp_status status =
-        matches == NULL
+        list.items == NULL
             ? gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory")
-            : sift(roster, matches, &found, out, error);
-    free(matches);
+            : sift(roster, &list, &found, out, error);
+    free(list.items);
     globfree(&found);
     return status;
 }
