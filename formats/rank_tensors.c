@@ -33,18 +33,9 @@ static enum gradcmp_status keep_array(struct gcmp_rank_reader *reader, uint32_t 
                                       const struct gcmp_torch_array *array,
                                       struct gradcmp_error *error) {
     struct gcmp_rank_arrays *arrays = reader->arrays;
-    if (arrays->count == arrays->capacity) {
-        size_t capacity = arrays->capacity == 0 ? 64 : 2 * arrays->capacity;
-        struct gcmp_rank_array *moved =
-            gcmp_arena_alloc(reader->catalogue->arena, capacity, sizeof *moved);
-        if (moved == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        if (arrays->count > 0) {
-            memcpy(moved, arrays->list, arrays->count * sizeof *moved);
-        }
-        arrays->list = moved;
-        arrays->capacity = capacity;
+    if (!gcmp_arena_grow(reader->catalogue->arena, &arrays->list, arrays->count, &arrays->capacity,
+                         sizeof *arrays->list)) {
+        GCMP_FAIL_MEMORY(error);
     }
     arrays->list[arrays->count++] = (struct gcmp_rank_array){source, *array};
     return GRADCMP_OK;

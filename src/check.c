@@ -241,12 +241,13 @@ static const struct gradcmp_parameter *find_embedding(const struct gradcmp_model
     for (size_t i = 0; i < model->count; i++) {
         const struct gradcmp_parameter *parameter = &model->parameters[i];
         size_t alike = 0;
+        if (!gcmp_may_be_tied(parameter, output)) {
+            continue;
+        }
         while (parameter->name[alike] != '\0' && parameter->name[alike] == output->name[alike]) {
             alike++;
         }
-        if (parameter->vocab_rows == GRADCMP_VOCAB_INPUT && parameter->ndim == 2 &&
-            parameter->shape[0] == output->shape[0] &&
-            parameter->elem_count == output->elem_count && (found == NULL || alike > most)) {
+        if (found == NULL || alike > most) {
             found = parameter;
             most = alike;
         }
@@ -260,9 +261,8 @@ static enum gradcmp_status plan_tied(struct check_plan *plan, const struct gradc
     bool is_tied = gcmp_says_tied(&plan->checkpoint->catalogue, true);
     for (size_t i = 0; i < model->count && is_tied; i++) {
         const struct gradcmp_parameter *output = &model->parameters[i];
-        bool is_output = output->vocab_rows == GRADCMP_VOCAB_OUTPUT && output->ndim == 2;
         const struct gradcmp_parameter *embedding =
-            is_output ? find_embedding(model, output) : NULL;
+            output->vocab_rows == GRADCMP_VOCAB_OUTPUT ? find_embedding(model, output) : NULL;
         if (embedding != NULL) {
             struct gcmp_side other = side_of(plan, output, 0);
             struct check_origin origin = {CHECK_TIED, embedding, 0, 0, NULL};

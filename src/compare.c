@@ -70,12 +70,6 @@ enum gradcmp_status gcmp_pair_note(struct gcmp_comparison *comparison,
     return GRADCMP_OK;
 }
 
-static const char *keep_text(struct gcmp_arena *arena, const char *text, bool *failed) {
-    const char *copy = text == NULL ? NULL : gcmp_arena_dup(arena, text);
-    *failed = *failed || (text != NULL && copy == NULL);
-    return copy;
-}
-
 /* Take the caller's options, whatever version of the struct it was compiled with. */
 static enum gradcmp_status take_options(struct gradcmp_report *report,
                                         const struct gradcmp_options *given,
@@ -96,13 +90,13 @@ static enum gradcmp_status take_options(struct gradcmp_report *report,
                   "--fit brings its own bound: it cannot go with --k, --C or --compat");
     }
     bool failed = false;
-    options.state = keep_text(report->arena, options.state, &failed);
-    options.match = keep_text(report->arena, options.match, &failed);
-    options.exclude = keep_text(report->arena, options.exclude, &failed);
-    options.map = keep_text(report->arena, options.map, &failed);
-    options.previous_a = keep_text(report->arena, options.previous_a, &failed);
-    options.previous_b = keep_text(report->arena, options.previous_b, &failed);
-    options.fit = keep_text(report->arena, options.fit, &failed);
+    options.state = gcmp_arena_keep(report->arena, options.state, &failed);
+    options.match = gcmp_arena_keep(report->arena, options.match, &failed);
+    options.exclude = gcmp_arena_keep(report->arena, options.exclude, &failed);
+    options.map = gcmp_arena_keep(report->arena, options.map, &failed);
+    options.previous_a = gcmp_arena_keep(report->arena, options.previous_a, &failed);
+    options.previous_b = gcmp_arena_keep(report->arena, options.previous_b, &failed);
+    options.fit = gcmp_arena_keep(report->arena, options.fit, &failed);
     if (failed) {
         GCMP_FAIL_MEMORY(error);
     }

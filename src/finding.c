@@ -10,24 +10,14 @@ enum gradcmp_status gcmp_finding_add(const struct gcmp_finding_sink *sink, const
                                      const struct gradcmp_parameter *parameter,
                                      struct gradcmp_finding **out, struct gradcmp_error *error) {
     struct gradcmp_checked *checked = sink->checked;
-    if (checked->finding_count == checked->finding_capacity) {
-        size_t capacity = checked->finding_capacity == 0 ? 16 : 2 * checked->finding_capacity;
-        struct gradcmp_finding *more = gcmp_arena_alloc(sink->arena, capacity, sizeof *more);
-        if (more == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        if (checked->finding_count > 0) {
-            memcpy(more, checked->findings, checked->finding_count * sizeof *more);
-        }
-        checked->findings = more;
-        checked->finding_capacity = capacity;
+    if (!gcmp_arena_grow(sink->arena, &checked->findings, checked->finding_count,
+                         &checked->finding_capacity, sizeof *checked->findings)) {
+        GCMP_FAIL_MEMORY(error);
     }
-    struct gradcmp_finding *finding = &checked->findings[checked->finding_count++];
-    memset(finding, 0, sizeof *finding);
-    finding->kind = kind;
-    finding->name = parameter == NULL ? "" : parameter->name;
-    finding->state = parameter == NULL ? "" : parameter->state;
-    *out = finding;
+    *out = &checked->findings[checked->finding_count++];
+    **out = (struct gradcmp_finding){.kind = kind,
+                                     .name = parameter == NULL ? "" : parameter->name,
+                                     .state = parameter == NULL ? "" : parameter->state};
     return GRADCMP_OK;
 }
 

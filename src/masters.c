@@ -6,6 +6,7 @@
 
 #include "base/catalogue.h"
 #include "base/dtype.h"
+#include "pairing.h"
 
 static const char WEIGHTS[] = "param", MASTERS[] = "fp32_param";
 
@@ -171,9 +172,7 @@ static bool has_tied_head(const struct gradcmp_parameter *embedding,
                           const struct gradcmp_model *kept, const struct gradcmp_model *trained) {
     for (size_t i = 0; i < kept->count && embedding->vocab_rows == GRADCMP_VOCAB_INPUT; i++) {
         const struct gradcmp_parameter *head = &kept->parameters[i];
-        if (head->vocab_rows == GRADCMP_VOCAB_OUTPUT && head->ndim == 2 &&
-            head->elem_count == embedding->elem_count && head->shape[0] == embedding->shape[0] &&
-            gcmp_model_find(trained, head->name) == NULL) {
+        if (gcmp_may_be_tied(embedding, head) && gcmp_model_find(trained, head->name) == NULL) {
             return true;
         }
     }

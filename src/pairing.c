@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/expression.h"
 
 enum gradcmp_status gcmp_name_filter_init(struct gcmp_name_filter *filter,
@@ -158,6 +159,13 @@ static const struct gradcmp_parameter *find_vocab_rows(const struct gradcmp_mode
     return NULL;
 }
 
+bool gcmp_may_be_tied(const struct gradcmp_parameter *embedding,
+                      const struct gradcmp_parameter *output) {
+    return embedding->vocab_rows == GRADCMP_VOCAB_INPUT &&
+           output->vocab_rows == GRADCMP_VOCAB_OUTPUT && embedding->ndim == 2 &&
+           gcmp_dims_equal(embedding->ndim, embedding->shape, output->ndim, output->shape);
+}
+
 /* Find a tied output layer: stored by one side only, with the shape of that side's embedding. */
 static struct gcmp_tied find_tied(const struct gradcmp_model *a, const struct gradcmp_model *b) {
     struct gcmp_tied none = {NULL, NULL, false};
@@ -168,9 +176,7 @@ static struct gcmp_tied find_tied(const struct gradcmp_model *a, const struct gr
     }
     struct gcmp_tied tied = {find_vocab_rows(head_b != NULL ? b : a, GRADCMP_VOCAB_INPUT),
                              head_b != NULL ? head_b : head_a, head_b != NULL};
-    bool same_shape = tied.embedding != NULL && tied.embedding->shape[0] == tied.output->shape[0] &&
-                      tied.embedding->shape[1] == tied.output->shape[1];
-    return same_shape ? tied : none;
+    return tied.embedding != NULL && gcmp_may_be_tied(tied.embedding, tied.output) ? tied : none;
 }
 
 /* Merge the two sorted lists of names; returns the number of names on both sides. */

@@ -15,6 +15,10 @@ struct gcmp_paired {
     uint64_t vocab; /* true rows of the vocabulary that both are padded tables of; 0: not known */
 };
 
+/* True for an embedding and an output layer of one shape, which a model may tie. */
+bool gcmp_may_be_tied(const struct gradcmp_parameter *embedding,
+                      const struct gradcmp_parameter *output);
+
 /* An output layer that only one side stores, tied to that side's embedding: a replica of it. */
 struct gcmp_tied {
     const struct gradcmp_parameter *embedding, *output; /* of one side; NULL: none */

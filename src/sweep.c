@@ -159,12 +159,6 @@ static void count_bytes(struct gradcmp_sweep *sweep) {
 
 /* --- recipes --- */
 
-static const char *keep(struct gradcmp_sweep *sweep, const char *text, bool *failed) {
-    const char *copy = text == NULL ? NULL : gcmp_arena_dup(sweep->arena, text);
-    *failed = *failed || (text != NULL && copy == NULL);
-    return copy;
-}
-
 static enum gradcmp_status check_arguments(struct gradcmp_sweep *sweep,
                                            const struct gcmp_roster *roster,
                                            struct gradcmp_error *error) {
@@ -232,8 +226,8 @@ static enum gradcmp_status compare_bits(struct gradcmp_sweep *sweep,
         }
         count_copies(parameter, repeat, &first_copies);
     }
-    repeat->first = keep(sweep, first, &failed);
-    repeat->first_copies = keep(sweep, first_copies, &failed);
+    repeat->first = gcmp_arena_keep(sweep->arena, first, &failed);
+    repeat->first_copies = gcmp_arena_keep(sweep->arena, first_copies, &failed);
     if (failed) {
         GCMP_FAIL_MEMORY(error);
     }
@@ -369,11 +363,11 @@ static enum gradcmp_status keep_request(struct gradcmp_sweep *sweep, const char 
                                         const struct gradcmp_sweep_options *given,
                                         struct gradcmp_error *error) {
     bool failed = false;
-    sweep->folder = keep(sweep, folder, &failed);
-    sweep->plan = keep(sweep, given->plan, &failed);
-    sweep->baseline_named = keep(sweep, given->baseline, &failed);
-    sweep->golden_named = keep(sweep, given->golden, &failed);
-    sweep->resume = keep(sweep, given->resume, &failed);
+    sweep->folder = gcmp_arena_keep(sweep->arena, folder, &failed);
+    sweep->plan = gcmp_arena_keep(sweep->arena, given->plan, &failed);
+    sweep->baseline_named = gcmp_arena_keep(sweep->arena, given->baseline, &failed);
+    sweep->golden_named = gcmp_arena_keep(sweep->arena, given->golden, &failed);
+    sweep->resume = gcmp_arena_keep(sweep->arena, given->resume, &failed);
     if (failed) {
         GCMP_FAIL_MEMORY(error);
     }

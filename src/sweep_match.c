@@ -96,8 +96,7 @@ static enum gradcmp_status place_match(const struct gcmp_roster *roster, struct 
 }
 
 static bool is_same(const struct match *a, const struct match *b) {
-    return a->is_placed && b->is_placed && a->place.device == b->place.device &&
-           a->place.inode == b->place.inode;
+    return a->is_placed && b->is_placed && gcmp_dir_place_is(&a->place, &b->place);
 }
 
 /* Matches of a pattern, and behind them what the plan named before. */

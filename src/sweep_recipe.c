@@ -263,18 +263,10 @@ struct findings {
 };
 
 static void add_line(struct findings *findings, const char *line) {
-    if (findings->count == findings->capacity) {
-        size_t capacity = findings->capacity == 0 ? 8 : 2 * findings->capacity;
-        const char **moved = gcmp_arena_alloc(findings->arena, capacity, sizeof *moved);
-        if (moved == NULL) {
-            findings->failed = true;
-            return;
-        }
-        if (findings->count > 0) {
-            memcpy(moved, findings->lines, findings->count * sizeof *moved);
-        }
-        findings->lines = moved;
-        findings->capacity = capacity;
+    if (!gcmp_arena_grow(findings->arena, &findings->lines, findings->count, &findings->capacity,
+                         sizeof *findings->lines)) {
+        findings->failed = true;
+        return;
     }
     findings->failed = findings->failed || line == NULL;
     findings->lines[findings->count++] = line;

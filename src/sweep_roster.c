@@ -32,17 +32,9 @@ enum gradcmp_status gcmp_roster_add(struct gcmp_roster *roster, const struct gcm
                      GRADCMP_NO_OFFSET,
                      "more than %d checkpoints in one sweep: sweep them in parts", MAX_ENTRIES);
     }
-    if (roster->count == roster->capacity) {
-        size_t capacity = roster->capacity == 0 ? 16 : 2 * roster->capacity;
-        struct gcmp_entry *moved = gcmp_arena_alloc(roster->arena, capacity, sizeof *moved);
-        if (moved == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        if (roster->count > 0) {
-            memcpy(moved, roster->entries, roster->count * sizeof *moved);
-        }
-        roster->entries = moved;
-        roster->capacity = capacity;
+    if (!gcmp_arena_grow(roster->arena, &roster->entries, roster->count, &roster->capacity,
+                         sizeof *roster->entries)) {
+        GCMP_FAIL_MEMORY(error);
     }
     struct gcmp_entry *added = &roster->entries[roster->count];
     *added = *entry;

@@ -53,8 +53,7 @@ struct hit {
 };
 
 static bool is_same(const struct hit *a, const struct hit *b) {
-    return a->is_placed && b->is_placed && a->place.device == b->place.device &&
-           a->place.inode == b->place.inode;
+    return a->is_placed && b->is_placed && gcmp_dir_place_is(&a->place, &b->place);
 }
 
 /* Those of one place together, without links first, then by name. */

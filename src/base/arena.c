@@ -103,6 +103,32 @@ static void free_chunks(struct gcmp_arena_chunk *chunk) {
 }
 
 /* The newest chunk is the largest, or close to it. */
+bool gcmp_arena_grow(struct gcmp_arena *arena, void *array, size_t count, size_t *capacity,
+                     size_t item_bytes) {
+    enum { LEAST_ITEMS = 8 };
+    if (count < *capacity) {
+        return true;
+    }
+    size_t bigger = *capacity == 0 ? LEAST_ITEMS : 2 * *capacity;
+    void *old, *moved = gcmp_arena_alloc(arena, bigger, item_bytes);
+    if (bigger <= *capacity || moved == NULL) {
+        return false;
+    }
+    memcpy(&old, array, sizeof old);
+    if (count > 0) {
+        memcpy(moved, old, count * item_bytes);
+    }
+    memcpy(array, &moved, sizeof moved);
+    *capacity = bigger;
+    return true;
+}
+
+const char *gcmp_arena_keep(struct gcmp_arena *arena, const char *text, bool *failed) {
+    const char *copy = text == NULL ? NULL : gcmp_arena_dup(arena, text);
+    *failed = *failed || (text != NULL && copy == NULL);
+    return copy;
+}
+
 void gcmp_arena_recycle(struct gcmp_arena *arena) {
 #ifdef GCMP_ARENA_MALLOC
     gcmp_arena_free(arena); /* so that memory checkers see who still looks */

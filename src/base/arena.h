@@ -4,6 +4,7 @@
 #ifndef GCMP_BASE_ARENA_H
 #define GCMP_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct gcmp_arena_chunk;
@@ -30,6 +31,14 @@ char *gcmp_arena_dup(struct gcmp_arena *arena, const char *text);
 /* Format into the arena. */
 char *gcmp_arena_format(struct gcmp_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Make room for one more item in an array of the arena: `array` is the address of its pointer,
+ * which may be NULL, `count` the items in it, *capacity the items that it has room for. The array
+ * moves when it is full; new items are zero. False without memory; then nothing has changed. */
+bool gcmp_arena_grow(struct gcmp_arena *arena, void *array, size_t count, size_t *capacity,
+                     size_t item_bytes);
+/* A text that may be NULL, copied; *failed becomes true without memory. */
+const char *gcmp_arena_keep(struct gcmp_arena *arena, const char *text, bool *failed);
 
 /* Forget all allocations, as gcmp_arena_free does, but keep memory for those that follow. */
 void gcmp_arena_recycle(struct gcmp_arena *arena);

@@ -47,6 +47,10 @@ struct gcmp_dir_place {
     dev_t device;
     ino_t inode;
 };
+static inline bool gcmp_dir_place_is(const struct gcmp_dir_place *a,
+                                     const struct gcmp_dir_place *b) {
+    return a->device == b->device && a->inode == b->inode;
+}
 /* The same, and where it stands; "" is the directory itself. */
 enum gcmp_dir_kind gcmp_dir_look(struct gcmp_dir *dir, const char *name,
                                  struct gcmp_dir_place *place);

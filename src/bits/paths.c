@@ -323,6 +323,11 @@ static const struct {
     {"deepspeed", "*zero/*"},
 };
 
+/* True for the step of a group of hyperparameters. */
+static bool is_group_step(const char *path) {
+    return strstr(path, "param_groups/") != NULL && strcmp(last_part(path), "step") == 0;
+}
+
 /* Steps of groups: all layouts keep them, but for optimizers that keep one for each parameter. */
 static bool lacks_group_steps(const char *layout) {
     return layout != NULL && strcmp(layout, "optimizer of each rank") == 0;
@@ -338,9 +343,8 @@ unsigned gcmp_bits_optimizer_marks(const char *path) {
     at += sizeof word - 1;
     size_t digits = strspn(at, "0123456789");
     bool is_listed = digits > 0 && (at[digits] == '/' || at[digits] == '\0');
-    bool is_step = strstr(at, "param_groups/") != NULL && strcmp(last_part(at), "step") == 0;
     return (is_listed ? GCMP_BITS_OPTIMIZERS : GCMP_BITS_ONE_OPTIMIZER) |
-           (is_step ? GCMP_BITS_GROUP_STEPS : 0U);
+           (is_group_step(at) ? GCMP_BITS_GROUP_STEPS : 0U);
 }
 
 bool gcmp_bits_is_of_layout(const char *format, const char *path, const char *other) {
@@ -350,9 +354,7 @@ bool gcmp_bits_is_of_layout(const char *format, const char *path, const char *ot
             return true;
         }
     }
-    bool is_group_step = strstr(path, "param_groups/") != NULL &&
-                         strcmp(last_part(path), "step") == 0 && lacks_group_steps(other);
-    return is_group_step || gcmp_bits_is_layout_setting(path);
+    return (is_group_step(path) && lacks_group_steps(other)) || gcmp_bits_is_layout_setting(path);
 }
 
 /* What is a rank's own by its name: where it runs, and as which. */

@@ -34,17 +34,9 @@ enum gradcmp_status gcmp_bits_note(struct gcmp_bits_side *side, struct gradcmp_e
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    if (side->note_count == side->note_capacity) {
-        size_t capacity = side->note_capacity == 0 ? 8 : 2 * side->note_capacity;
-        const char **moved = gcmp_arena_alloc(&side->arena, capacity, sizeof *moved);
-        if (moved == NULL) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        if (side->note_count > 0) {
-            memcpy(moved, side->notes, side->note_count * sizeof *moved);
-        }
-        side->notes = moved;
-        side->note_capacity = capacity;
+    if (!gcmp_arena_grow(&side->arena, &side->notes, side->note_count, &side->note_capacity,
+                         sizeof *side->notes)) {
+        GCMP_FAIL_MEMORY(error);
     }
     side->notes[side->note_count] = gcmp_arena_dup(&side->arena, line);
     if (side->notes[side->note_count++] == NULL) {
@@ -324,8 +316,7 @@ struct folders {
 static bool is_within_itself(const struct folders *folders, size_t above,
                              const struct gcmp_dir_place *place) {
     for (size_t at = above;; at = folders->list[at].above) {
-        const struct gcmp_dir_place *outer = &folders->list[at].place;
-        if (outer->device == place->device && outer->inode == place->inode) {
+        if (gcmp_dir_place_is(&folders->list[at].place, place)) {
             return true;
         }
         if (folders->list[at].above == at) {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/word.h"
 #include "lint/lint.h"
 
 /* What decides what is computed: data, start, batch, model, precision. */
@@ -197,12 +198,7 @@ static const char *const families[] = {"NCCL_",    "NVTE_",   "CUBLAS_", "CUDA_"
                                        "PYTORCH_", "NVIDIA_", "TRITON_", NULL};
 
 static bool is_in(const char *name, const char *const names[]) {
-    for (size_t i = 0; names[i] != NULL; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return gcmp_find_word(name, strlen(name), names) != NULL;
 }
 
 static bool is_of_family(const char *name) {
