@@ -17,6 +17,7 @@
 #include "ranks.h"
 #include "shared_bytes.h"
 #include "squares.h"
+#include "unshard/names.h"
 
 enum check_kind {
     CHECK_VALUES,
@@ -129,10 +130,6 @@ slab_alone(struct gcmp_arena *arena, const struct gradcmp_parameter *parameter, 
     return alone;
 }
 
-static bool is_optimizer_state(const char *state) {
-    return strcmp(state, "param") != 0 && strcmp(state, "fp32_param") != 0;
-}
-
 /* Elements of a parameter that hold values: all, or the rows of the true vocabulary. */
 static uint64_t used_elems(const struct check_plan *plan,
                            const struct gradcmp_parameter *parameter) {
@@ -160,7 +157,7 @@ static enum gradcmp_status plan_parameter(struct check_plan *plan, struct gcmp_a
         struct check_origin copies = {CHECK_COPIES, parameter, 0, 0, NULL};
         GCMP_TRY(plan_add(plan, copies, &other, 0, used, error));
     }
-    bool by_shard = is_optimizer_state(parameter->state) && parameter->slab_count > 1 &&
+    bool by_shard = !gcmp_is_weight_state(parameter->state) && parameter->slab_count > 1 &&
                     parameter->copy_count == 1 && used == parameter->elem_count;
     for (size_t i = 0; by_shard && i < parameter->slab_count; i++) {
         struct gradcmp_parameter *alone = slab_alone(arena, parameter, i);
@@ -349,7 +346,7 @@ static double least_normal(enum gradcmp_dtype dtype) {
 
 /* All zero is a fault of gradients and of matrices; biases and second moments start there. */
 static bool zero_is_odd(const struct gradcmp_parameter *parameter) {
-    return is_optimizer_state(parameter->state) || parameter->ndim > 1;
+    return !gcmp_is_weight_state(parameter->state) || parameter->ndim > 1;
 }
 
 static enum gradcmp_status judge_values(const struct gcmp_finding_sink *sink,
@@ -475,7 +472,7 @@ static enum gradcmp_status judge_padding(const struct gcmp_finding_sink *sink,
     const struct gradcmp_parameter *parameter = origin->parameter;
     unsigned long long odd = tally->elems - tally->zeros_a, elems = tally->elems;
     if (tally->nonfinite_a == 0) {
-        return odd == 0 || origin->job->a.copy > 0 || !is_optimizer_state(parameter->state)
+        return odd == 0 || origin->job->a.copy > 0 || gcmp_is_weight_state(parameter->state)
                    ? GRADCMP_OK
                    : gcmp_catalogue_note(catalogue, error,
                                          "%.160s (%.40s): padding rows of the vocabulary are not "

@@ -11,6 +11,7 @@
 #include "comparison.h"
 #include "copies.h"
 #include "device.h"
+#include "unshard/names.h"
 
 enum job_kind { JOB_VALUES, JOB_COPIES, JOB_PADDING, JOB_ALONE, JOB_ONE_SIDE };
 
@@ -237,12 +238,8 @@ static void plan_tied(const struct gcmp_comparison *comparison, struct plan *pla
     }
 }
 
-/* True for states that are zero where no gradient came. */
-static bool is_of_gradient(const char *state) {
-    return strcmp(state, "param") != 0 && strcmp(state, "fp32_param") != 0;
-}
-
-/* Parameters that one side alone has, where there is no more of them than of what is compared. */
+/* Parameters that one side alone has, where there is no more of them than of what is compared, and
+ * where the state is zero if no gradient came. */
 static void plan_alone(const struct gcmp_comparison *comparison, struct plan *plan, size_t p) {
     const struct gradcmp_pair_report *pair = &comparison->report->pairs[p];
     const struct gcmp_paired *sides = comparison->pairings[p].sides;
@@ -252,7 +249,7 @@ static void plan_alone(const struct gcmp_comparison *comparison, struct plan *pl
         bool is_alone = sides[i].a == NULL || sides[i].b == NULL;
         *(is_alone ? &alone : &compared) += either->elem_count;
     }
-    if (alone > compared || !is_of_gradient(comparison->report->state)) {
+    if (alone > compared || gcmp_is_weight_state(comparison->report->state)) {
         return;
     }
     for (size_t i = 0; i < pair->parameter_count; i++) {

@@ -11,12 +11,8 @@
 static const char STATE[] = "exp_avg", MOMENTUM[] = "momentum_buffer";
 
 bool gcmp_is_optimizer_state(const char *state) {
-    static const char *const others[] = {"param", "fp32_param", "master", "main_grad", NULL};
-    bool found = gcmp_is_parameter_state(state);
-    for (const char *const *other = others; *other != NULL && found; other++) {
-        found = strcmp(state, *other) != 0;
-    }
-    return found;
+    return gcmp_is_parameter_state(state) && !gcmp_is_weight_state(state) &&
+           strcmp(state, "main_grad") != 0;
 }
 
 enum gradcmp_status gcmp_add_name(struct gcmp_map *names, const char *name, bool *is_new,

@@ -31,6 +31,11 @@ bool gcmp_is_parameter_state(const char *state) {
     return state != NULL && strcmp(state, "step") != 0;
 }
 
+bool gcmp_is_weight_state(const char *state) {
+    return strcmp(state, "param") == 0 || strcmp(state, "fp32_param") == 0 ||
+           strcmp(state, "master") == 0;
+}
+
 bool gcmp_is_of_state(const struct gradcmp_stored *stored, const char *state) {
     return stored->layout == GRADCMP_LAYOUT_MODEL && stored->state != NULL &&
            strcmp(stored->state, state) == 0;

@@ -40,6 +40,8 @@ enum { GCMP_MAX_NAME_BYTES = 2048, GCMP_MAX_NAME_PARTS = 128 };
 
 /* True for a state of parameters: neither an opaque object nor the optimizer's step count. */
 bool gcmp_is_parameter_state(const char *state);
+/* True for weights: the model's, and an optimizer's copies of full precision. */
+bool gcmp_is_weight_state(const char *state);
 
 /* True for the tensors of a state that are stored under names of parameters, not in buckets. */
 bool gcmp_is_of_state(const struct gradcmp_stored *stored, const char *state);

@@ -54,20 +54,17 @@ enum {
 /* Weights and gradients are no moments; a state that is not known may replace one (Adafactor's
  * exp_avg_sq_row, Muon's momentum_buffer). */
 static unsigned moment_of(const char *state) {
-    static const char *const others[] = {"fp32_param", "master", "main_grad", NULL};
     if (strcmp(state, "param") == 0) {
         return HAS_WEIGHT;
+    }
+    if (gcmp_is_weight_state(state) || strcmp(state, "main_grad") == 0) {
+        return 0;
     }
     if (strcmp(state, "exp_avg") == 0) {
         return HAS_FIRST;
     }
     if (strcmp(state, "exp_avg_sq") == 0) {
         return HAS_SECOND;
-    }
-    for (const char *const *other = others; *other != NULL; other++) {
-        if (strcmp(state, *other) == 0) {
-            return 0;
-        }
     }
     return HAS_OTHER;
 }
