@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/catalogue.h"
 #include "base/map.h"
+#include "unshard/layer_axis.h"
 #include "unshard/name_parse.h"
 
 /* Stacked tensors make many parameters of little metadata: what their names and records take is
@@ -68,10 +70,49 @@ static enum gradcmp_status collect(const struct gradcmp_catalogue *catalogue, co
     return GRADCMP_OK;
 }
 
+/* The names of the weights, and which `layers` of theirs are stacks. */
+struct weights {
+    struct gcmp_name *names;
+    struct gcmp_layer_axis axis;
+    uint64_t layers; /* as the run states it; 0: it does not */
+};
+
+static void weights_free(struct weights *weights) {
+    free(weights->names);
+    gcmp_layer_axis_free(&weights->axis);
+}
+
+static struct gcmp_layer_member weight_member(const struct gradcmp_stored *stored,
+                                              const struct gcmp_name *name) {
+    struct gcmp_layer_member member = {name, stored->key, 0, NULL};
+    member.shape = gcmp_stored_shape(stored, &member.ndim);
+    return member;
+}
+
+/* To be freed, after a failure too. */
+static enum gradcmp_status read_weights(const struct gcmp_plan_input *input,
+                                        struct weights *weights, struct gradcmp_error *error) {
+    const struct gradcmp_catalogue *catalogue = input->catalogue;
+    size_t at = 0;
+    *weights = (struct weights){NULL, GCMP_LAYER_AXIS_INIT, catalogue->layers};
+    GCMP_TRY(gcmp_names_read(catalogue, "param", input->scratch, &weights->names, error));
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        if (gcmp_is_of_state(&catalogue->stored[i], "param")) {
+            struct gcmp_layer_member member =
+                weight_member(&catalogue->stored[i], &weights->names[at++]);
+            GCMP_TRY(gcmp_layer_axis_add(&weights->axis, &member, error));
+        }
+    }
+    return GRADCMP_OK;
+}
+
 /* The number of layers that a weight shows; 0: none, or more than are read. */
-static uint64_t weight_layers(const struct gradcmp_stored *stored, const struct gcmp_name *name) {
-    bool is_stack = name->layer < 0 && name->layer_at != 0 && stored->ndim > 0;
-    uint64_t here = is_stack ? stored->shape[0] : (uint64_t)(name->layer + 1);
+static uint64_t weight_layers(const struct weights *weights, const struct gradcmp_stored *stored,
+                              const struct gcmp_name *name) {
+    struct gcmp_layer_member member = weight_member(stored, name);
+    bool is_stack = stored->layout == GRADCMP_LAYOUT_MODEL && member.ndim > 0 &&
+                    gcmp_layer_axis_holds(&weights->axis, name, weights->layers);
+    uint64_t here = is_stack ? member.shape[0] : (uint64_t)(name->layer + 1);
     return here <= GCMP_MAX_LAYERS && !name->is_mtp ? here : 0;
 }
 
@@ -84,24 +125,25 @@ static bool is_of_rank(const struct gradcmp_stored *stored) {
 /* Weights show stacks, too, that have no tensor of the state, such as a frozen tower. */
 static enum gradcmp_status add_weights(const struct gcmp_plan_input *input, struct gcmp_plan *plan,
                                        struct gradcmp_error *error) {
-    struct gcmp_name *names, local;
+    struct weights weights;
+    struct gcmp_name local;
     size_t at = 0;
-    enum gradcmp_status status = GRADCMP_OK;
-    GCMP_TRY(gcmp_names_read(input->catalogue, "param", input->scratch, &names, error));
+    enum gradcmp_status status = read_weights(input, &weights, error);
     for (size_t i = 0; i < input->catalogue->stored_count && status == GRADCMP_OK; i++) {
         const struct gradcmp_stored *stored = &input->catalogue->stored[i];
         const struct gcmp_name *name = NULL;
         if (gcmp_is_of_state(stored, "param")) {
-            name = &names[at++];
+            name = &weights.names[at++];
         } else if (is_of_rank(stored)) {
             status = gcmp_name_parse(stored->name, false, input->scratch, &local, error);
             name = &local;
         }
         if (name != NULL && status == GRADCMP_OK) {
-            status = gcmp_towers_add(&plan->towers, name, weight_layers(stored, name), error);
+            status =
+                gcmp_towers_add(&plan->towers, name, weight_layers(&weights, stored, name), error);
         }
     }
-    free(names);
+    weights_free(&weights);
     return status;
 }
 
@@ -166,16 +208,17 @@ static void show(uint64_t here, uint64_t *shown) {
 /* The highest layer of any of the state's tensors, or of the weights', which may be more. */
 static enum gradcmp_status find_shown(const struct gcmp_plan_input *input, struct gcmp_plan *plan,
                                       struct gradcmp_error *error) {
-    struct gcmp_name *names;
+    struct weights weights;
     size_t at = 0;
-    GCMP_TRY(gcmp_names_read(input->catalogue, "param", input->scratch, &names, error));
-    for (size_t i = 0; i < input->catalogue->stored_count; i++) {
+    enum gradcmp_status status = read_weights(input, &weights, error);
+    for (size_t i = 0; i < input->catalogue->stored_count && status == GRADCMP_OK; i++) {
         const struct gradcmp_stored *stored = &input->catalogue->stored[i];
         if (gcmp_is_of_state(stored, "param")) {
-            show(weight_layers(stored, &names[at++]), &plan->shown);
+            show(weight_layers(&weights, stored, &weights.names[at++]), &plan->shown);
         }
     }
-    free(names);
+    weights_free(&weights);
+    GCMP_TRY(status);
     bool has_names = plan->shown > 0; /* else the reader counted modules */
     for (size_t i = 0; i < plan->item_count; i++) {
         const struct gcmp_item *item = &plan->items[i];

@@ -2,78 +2,26 @@
 #include "unshard/stack.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/map.h"
 #include "unshard/dims.h"
-
-/* The tensors below one `layers`. */
-struct family {
-    const struct gcmp_item *first, *other; /* `other` disagrees with `first`; NULL: none does */
-};
-
-struct families {
-    struct gcmp_map by_prefix; /* text before the layer's index -> index */
-    struct family *list;
-    size_t count;
-};
+#include "unshard/layer_axis.h"
 
 static enum gradcmp_status find_families(const struct gcmp_item *items, size_t count,
-                                         struct families *families, struct gradcmp_error *error) {
-    families->list = calloc(count + 1, sizeof *families->list);
-    if (families->list == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
+                                         struct gcmp_layer_axis *axis,
+                                         struct gradcmp_error *error) {
     for (size_t i = 0; i < count; i++) {
-        const struct gcmp_item *item = &items[i];
-        if (item->name->layer_at == 0 || item->ndim == 0) {
-            continue;
-        }
-        size_t index;
-        enum gcmp_map_result result = gcmp_map_add(&families->by_prefix, item->name->text,
-                                                   item->name->layer_at, families->count, &index);
-        if (result == GCMP_MAP_NO_MEMORY) {
-            GCMP_FAIL_MEMORY(error);
-        }
-        struct family *family = &families->list[index];
-        if (result == GCMP_MAP_ADDED) {
-            family->first = item;
-            families->count++;
-        } else if (family->other == NULL && family->first->shape[0] != item->shape[0]) {
-            family->other = item;
-        }
+        struct gcmp_layer_member member = {items[i].name, items[i].stored->key, items[i].ndim,
+                                           items[i].shape};
+        GCMP_TRY(gcmp_layer_axis_add(axis, &member, error));
     }
     return GRADCMP_OK;
 }
 
-/* Of two tensors of a stack that disagree, the one whose axis 0 is not the number of layers is
- * damaged; without that number they are not known to be a stack at all. */
-static enum gradcmp_status check_family(const struct family *family, uint64_t layers,
-                                        struct gradcmp_error *error) {
-    const struct gcmp_item *right = family->first, *wrong = family->other;
-    if (wrong == NULL || layers == 0) {
-        return GRADCMP_OK;
-    }
-    if (wrong->shape[0] == layers) {
-        right = family->other;
-        wrong = family->first;
-    }
-    if (right->shape[0] != layers) {
-        return GRADCMP_OK;
-    }
-    GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT,
-              "%s: %" PRIu64 " layers on axis 0, but the model has %" PRIu64 ", as %s",
-              wrong->stored->key, wrong->shape[0], layers, right->stored->key);
-}
-
-static enum gradcmp_status take_layers(const struct families *families, struct gcmp_item *item,
-                                       struct gradcmp_error *error) {
-    size_t index;
-    if (item->name->layer_at == 0 || item->ndim == 0 ||
-        !gcmp_map_find(&families->by_prefix, item->name->text, item->name->layer_at, &index) ||
-        families->list[index].other != NULL) {
+static enum gradcmp_status take_layers(const struct gcmp_layer_axis *axis, uint64_t layers,
+                                       struct gcmp_item *item, struct gradcmp_error *error) {
+    if (item->ndim == 0 || !gcmp_layer_axis_holds(axis, item->name, layers)) {
         return GRADCMP_OK;
     }
     item->layers = item->shape[0];
@@ -105,15 +53,13 @@ static enum gradcmp_status take_experts(uint64_t experts, struct gcmp_item *item
 }
 
 static enum gradcmp_status decide(const struct gradcmp_catalogue *catalogue,
-                                  const struct families *families, struct gcmp_item *items,
+                                  const struct gcmp_layer_axis *axis, struct gcmp_item *items,
                                   size_t count, struct gradcmp_error *error) {
-    for (size_t i = 0; i < families->count; i++) {
-        GCMP_TRY(check_family(&families->list[i], catalogue->layers, error));
-    }
+    GCMP_TRY(gcmp_layer_axis_check(axis, catalogue->layers, error));
     for (size_t i = 0; i < count; i++) {
         struct gcmp_item *item = &items[i];
         item->layers = item->experts = 1;
-        GCMP_TRY(take_layers(families, item, error));
+        GCMP_TRY(take_layers(axis, catalogue->layers, item, error));
         GCMP_TRY(take_experts(catalogue->experts, item, error));
         item->slot_count = (size_t)(item->layers * item->experts);
     }
@@ -123,13 +69,12 @@ static enum gradcmp_status decide(const struct gradcmp_catalogue *catalogue,
 enum gradcmp_status gcmp_stack_decide(const struct gradcmp_catalogue *catalogue,
                                       struct gcmp_item *items, size_t count,
                                       struct gradcmp_error *error) {
-    struct families families = {.by_prefix = GCMP_MAP_INIT};
-    enum gradcmp_status status = find_families(items, count, &families, error);
+    struct gcmp_layer_axis axis = GCMP_LAYER_AXIS_INIT;
+    enum gradcmp_status status = find_families(items, count, &axis, error);
     if (status == GRADCMP_OK) {
-        status = decide(catalogue, &families, items, count, error);
+        status = decide(catalogue, &axis, items, count, error);
     }
-    free(families.list);
-    gcmp_map_free(&families.by_prefix);
+    gcmp_layer_axis_free(&axis);
     return status;
 }
 

@@ -30,12 +30,10 @@ struct gcmp_slot {
     size_t count;
 };
 
-/* Decide which items are stacked, and how often. An axis counts layers where the name has `layers`
- * without a number and all tensors below that `layers` have the same axis 0. An axis counts experts
- * where the name has `experts` without a number and an axis remains beside those of a weight or a
- * bias; where `catalogue` knows the number of experts, it must be that. Tensors of one stack that
- * disagree where the catalogue's number of layers says who is wrong are CORRUPT. Fills the fields
- * from `layers` on but first_slot and is_sharded. Errors: CORRUPT, LIMIT, MEMORY. */
+/* Decide which items are stacked, and how often: layer_axis.h says where an axis counts layers. One
+ * counts experts where the name has `experts` without a number and an axis remains beside those of
+ * a weight or a bias; where `catalogue` knows the number of experts, it must be that. Fills the
+ * fields from `layers` on but first_slot and is_sharded. Errors: CORRUPT, LIMIT, MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_stack_decide(const struct gradcmp_catalogue *catalogue,
                                                        struct gcmp_item *items, size_t count,
                                                        struct gradcmp_error *error);

@@ -100,6 +100,7 @@ static void test_coverage__a_hole_inside_is_named_on_all_axes(void **state) {
 
 static void test_coverage__a_missing_layer_is_named(void **state) {
     struct hand *hand = *state;
+    hand->catalogue.layers = 3;
     size_t tensor = HAND_TENSOR(hand, "exp_avg", "decoder.layers.w", 3, 4);
     hand_piece(hand, tensor, DIMS(0, 0), DIMS(1, 4));
     hand_piece(hand, tensor, DIMS(2, 0), DIMS(1, 4));

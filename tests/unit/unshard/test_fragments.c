@@ -228,6 +228,7 @@ static void test_fragments__strides_beyond_64_bits_are_corrupt(void **state) {
     hand_refuse(hand, "exp_avg", GRADCMP_ERROR_CORRUPT,
                 "exp_avg.w: strides of a piece leave the range of 64 bits");
 
+    hand->catalogue.layers = 8;
     tensor = HAND_TENSOR(hand, "exp_avg_sq", "decoder.layers.w", 8, 1);
     int64_t leading[2] = {INT64_MAX / 4, 1};
     piece = hand_piece_of(hand, tensor, DIMS(0, 0), DIMS(8, 1), hand_source(hand, NULL, 0));

@@ -286,6 +286,7 @@ static void write_halves(struct hand *hand, struct tensors *all) {
 static void write_model(struct hand *hand, struct tensors *all) {
     all->lead[0] = 1 + draw(4);
     all->lead[1] = 1 + draw(3);
+    hand->catalogue.layers = (uint32_t)all->lead[0];
     make_tensor(&all->stacked, all->lead, 1);
     make_tensor(&all->experts, all->lead, 2);
     make_tensor(&all->head, all->lead, 0);

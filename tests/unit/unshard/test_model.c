@@ -158,6 +158,7 @@ static void test_model__a_hole_in_a_half_is_named(void **state) {
 
 static void test_model__parts_of_chained_optimizers_complement_each_other(void **state) {
     struct hand *hand = *state;
+    hand->catalogue.layers = 2;
     size_t first = HAND_TENSOR(hand, "exp_avg", "decoder.layers.w", 2, 4);
     size_t second = HAND_TENSOR(hand, "exp_avg", "decoder.layers.w", 2, 4);
     hand_piece(hand, first, DIMS(0, 0), DIMS(1, 4));

@@ -323,9 +323,9 @@ static void test_names__odd_names_do_no_harm(void **state) {
     struct gradcmp_model model =
         UNSHARD(hand, {"", 1, {4}}, {".", 1, {4}}, {"layers", 1, {4}}, {"layers.", 2, {1, 4}},
                 {"experts.", 1, {4}}, {"model", 1, {4}}, {"module.model", 1, {4}}, {"_w", 1, {4}},
-                {"w_w", 1, {4}}, {"a._orig_mod", 1, {4}}, {"experts.layers.w", 4, {2, 3, 4, 5}});
-    ASSERT_NAMES(&model, "", ".", "_w", "a._orig_mod", "experts.", "experts.layers.0.w",
-                 "experts.layers.1.w", "layers", "layers.0.", "model", "module.model", "w_w");
+                {"w_w", 1, {4}}, {"a._orig_mod", 1, {4}}, {"experts.layers.a.w", 4, {2, 3, 4, 5}});
+    ASSERT_NAMES(&model, "", ".", "_w", "a._orig_mod", "experts.", "experts.layers.0.a.w",
+                 "experts.layers.1.a.w", "layers", "layers.", "model", "module.model", "w_w");
     gcmp_model_free(&model);
 }
 

@@ -16,6 +16,7 @@ static int teardown(void **state) {
 
 static void test_stack__axis_of_layers_becomes_parameters(void **state) {
     struct hand *hand = *state;
+    hand->catalogue.layers = 3;
     size_t tensor = HAND_TENSOR(hand, "exp_avg", "decoder.layers.mlp.w", 3, 4);
     uint32_t first = hand_piece(hand, tensor, DIMS(0, 0), DIMS(1, 4));
     uint32_t rest = hand_piece(hand, tensor, DIMS(1, 0), DIMS(2, 4)); /* spans two layers */
@@ -36,6 +37,7 @@ static void test_stack__axis_of_layers_becomes_parameters(void **state) {
 
 static void test_stack__stacked_and_numbered_keys_give_the_same_names(void **state) {
     struct hand *hand = *state;
+    hand->catalogue.layers = 2;
     HAND_WHOLE(hand, "exp_avg", "decoder.layers.mlp.w", 2, 4);
     HAND_WHOLE(hand, "exp_avg_sq", "decoder.layers.0.mlp.w", 4);
     HAND_WHOLE(hand, "exp_avg_sq", "decoder.layers.1.mlp.w", 4);
@@ -116,6 +118,36 @@ static void test_stack__tensors_that_disagree_are_no_stack(void **state) {
     gcmp_model_free(&model);
 }
 
+/* Modules in a dict called "layers", which have as many rows as each other. */
+static void test_stack__modules_are_no_stack(void **state) {
+    struct hand *hand = *state;
+    HAND_WHOLE(hand, "exp_avg", "layers.q.weight", 64, 64); /* square, no biases */
+    HAND_WHOLE(hand, "exp_avg", "layers.k.weight", 64, 64);
+    HAND_WHOLE(hand, "exp_avg", "a.layers.conv.weight", 64, 3, 5);
+    HAND_WHOLE(hand, "exp_avg", "a.layers.conv.bias", 64); /* no layer has a number as its bias */
+    HAND_WHOLE(hand, "exp_avg", "b.layers.weight", 64, 3, 5);
+    HAND_WHOLE(hand, "exp_avg", "c.layers.0.weight", 64, 64);
+    HAND_WHOLE(hand, "exp_avg", "c.layers.norm.weight", 64, 3, 3);
+    struct gradcmp_model model = hand_unshard(hand, "exp_avg");
+    ASSERT_NAMES(&model, "a.layers.conv.bias", "a.layers.conv.weight", "b.layers.weight",
+                 "c.layers.0.weight", "c.layers.norm.weight", "layers.k.weight", "layers.q.weight");
+    assert_int_equal(model.layers, 1);
+    gcmp_model_free(&model);
+}
+
+/* What is no stack of its own is none of the weights that tell how many layers there are. */
+static void test_stack__modules_of_weights_count_no_layers(void **state) {
+    struct hand *hand = *state;
+    hand->catalogue.layers = 99;
+    HAND_WHOLE(hand, "exp_avg", "layers.q.weight", 64, 64);
+    HAND_WHOLE(hand, "exp_avg", "blocks.1.weight", 4, 4);
+    HAND_WHOLE(hand, "param", "layers.q.weight", 64, 64);
+    HAND_WHOLE(hand, "param", "blocks.1.weight", 4, 4);
+    struct gradcmp_model model = hand_unshard(hand, "exp_avg");
+    assert_int_equal(model.shown, 2);
+    gcmp_model_free(&model);
+}
+
 static void test_stack__a_tensor_that_lost_a_layer_is_corrupt(void **state) {
     struct hand *hand = *state;
     hand->catalogue.layers = 8;
@@ -134,17 +166,18 @@ static void test_stack__a_tensor_that_lost_a_layer_is_corrupt(void **state) {
 static void test_stack__two_stacks_may_differ(void **state) {
     struct hand *hand = *state;
     hand->catalogue.layers = 2;
-    HAND_WHOLE(hand, "exp_avg", "encoder.layers.w", 3, 4);
-    HAND_WHOLE(hand, "exp_avg", "decoder.layers.w", 2, 4);
+    HAND_WHOLE(hand, "exp_avg", "encoder.layers.a.w", 3, 4, 4);
+    HAND_WHOLE(hand, "exp_avg", "decoder.layers.a.w", 2, 4, 4);
     struct gradcmp_model model = hand_unshard(hand, "exp_avg");
-    ASSERT_NAMES(&model, "decoder.layers.0.w", "decoder.layers.1.w", "encoder.layers.0.w",
-                 "encoder.layers.1.w", "encoder.layers.2.w");
+    ASSERT_NAMES(&model, "decoder.layers.0.a.w", "decoder.layers.1.a.w", "encoder.layers.0.a.w",
+                 "encoder.layers.1.a.w", "encoder.layers.2.a.w");
     assert_int_equal(model.layers, 5);
     gcmp_model_free(&model);
 }
 
 static void test_stack__a_number_for_each_layer(void **state) {
     struct hand *hand = *state;
+    hand->catalogue.layers = 2;
     HAND_WHOLE(hand, "exp_avg", "decoder.layers.scale", 2);
     hand_whole(hand, "exp_avg", "encoder.layers.scale", 0, DIMS(1));
     struct gradcmp_model model = hand_unshard(hand, "exp_avg");
@@ -159,7 +192,7 @@ static void test_stack__a_number_for_each_layer(void **state) {
 
 static void test_stack__no_layers_are_no_parameters(void **state) {
     struct hand *hand = *state;
-    HAND_WHOLE(hand, "exp_avg", "decoder.layers.w", 0, 4);
+    HAND_WHOLE(hand, "exp_avg", "decoder.layers.mlp.w", 0, 4, 4);
     struct gradcmp_model model = hand_unshard(hand, "exp_avg");
     assert_int_equal(model.count, 0);
     gcmp_model_free(&model);
@@ -167,9 +200,9 @@ static void test_stack__no_layers_are_no_parameters(void **state) {
 
 static void test_stack__absurd_numbers_are_refused(void **state) {
     struct hand *hand = *state;
-    HAND_WHOLE(hand, "exp_avg", "decoder.layers.w", (uint64_t)1 << 40, 3);
+    HAND_WHOLE(hand, "exp_avg", "decoder.layers.norm.w", (uint64_t)1 << 40, 3, 3);
     hand_refuse(hand, "exp_avg", GRADCMP_ERROR_LIMIT,
-                "exp_avg.decoder.layers.w: 1099511627776 layers, at most 65536 are read");
+                "exp_avg.decoder.layers.norm.w: 1099511627776 layers, at most 65536 are read");
     HAND_WHOLE(hand, "exp_avg_sq", "layers.0.experts.w", 65537, 3, 1);
     hand_refuse(hand, "exp_avg_sq", GRADCMP_ERROR_LIMIT,
                 "exp_avg_sq.layers.0.experts.w: 65537 experts, at most 65536 are read");
@@ -190,6 +223,8 @@ int main(void) {
         TEST(test_stack__known_number_of_experts_decides),
         TEST(test_stack__numbered_experts_are_not_stacked),
         TEST(test_stack__tensors_that_disagree_are_no_stack),
+        TEST(test_stack__modules_are_no_stack),
+        TEST(test_stack__modules_of_weights_count_no_layers),
         TEST(test_stack__a_tensor_that_lost_a_layer_is_corrupt),
         TEST(test_stack__two_stacks_may_differ),
         TEST(test_stack__a_number_for_each_layer),
