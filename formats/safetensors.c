@@ -28,9 +28,13 @@ struct listing {
     size_t total;
     const char **files;
     size_t file_count;
-    const char *index;
+    const char *index, *pickled; /* one of the files of weights that torch.save wrote; or NULL */
     size_t index_count;
 };
+
+/* Weights as torch.save writes them: transformers', and Meta's. */
+static const char *const PICKLED[] = {"*model*.bin", "*model*.pt", "*model*.pth",
+                                      "consolidated*.pth", NULL};
 
 /* A file's first bytes: a small length, then an object. */
 static bool looks_like_image(struct gcmp_dir *dir, const char *name) {
@@ -67,6 +71,14 @@ static int probe(struct gcmp_dir *dir) {
     return strength;
 }
 
+static bool is_pickled(const char *name) {
+    size_t i = 0;
+    while (PICKLED[i] != NULL && fnmatch(PICKLED[i], name, 0) != 0) {
+        i++;
+    }
+    return PICKLED[i] != NULL;
+}
+
 static enum gradcmp_status list_folder(struct gradcmp_catalogue *catalogue, struct listing *listing,
                                        struct gradcmp_error *error) {
     GCMP_TRY(gcmp_dir_list(catalogue->dir, "", MAX_NAMES, &listing->names, &listing->total, error));
@@ -81,6 +93,8 @@ static enum gradcmp_status list_folder(struct gradcmp_catalogue *catalogue, stru
             listing->index_count++;
         } else if (gcmp_dir_is_file(catalogue->dir, NULL) || fnmatch(FILES, name, 0) == 0) {
             listing->files[listing->file_count++] = name;
+        } else if (is_pickled(name)) {
+            listing->pickled = name;
         }
     }
     if (listing->index_count > 1) {
@@ -346,6 +360,12 @@ static enum gradcmp_status open_catalogue(struct gradcmp_catalogue *catalogue,
     GCMP_TRY_OUT(list_folder(catalogue, &listing, error));
     GCMP_TRY_OUT(listing.index != NULL ? read_indexed(catalogue, &listing, &set, error)
                                        : read_loose(catalogue, &listing, &set, error));
+    if (listing.pickled != NULL) {
+        GCMP_TRY_OUT(gcmp_catalogue_note(catalogue, error,
+                                         "%.160s beside the safetensors files was not read: name "
+                                         "it to see what it holds",
+                                         listing.pickled));
+    }
     read_run(catalogue, &set);
     GCMP_TRY_OUT(read_extracted(catalogue, &set, error));
     GCMP_TRY_OUT(gcmp_st_join(catalogue, &set, error));

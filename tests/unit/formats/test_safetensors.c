@@ -167,6 +167,25 @@ static void test_open__numbered_files_must_all_be_there(void **state) {
                        "safetensors: \"exp_avg.u\": also in m-1-of-3.safetensors");
 }
 
+/* Weights that torch.save wrote beside them may be others; what else lies in such a folder is no
+ * weight. */
+static void test_open__pickled_weights_beside_are_noted(void **state) {
+    const char *temp = *state;
+    write_file(temp, "model.safetensors", "{" F32("w", "[1]", "0", "4") "}", 4, 0);
+    temp_file(temp, "training_args.bin", "?", 1);
+    temp_file(temp, "rng_state_0.pth", "?", 1);
+    struct opened *opened = open_good(format, temp);
+    assert_int_equal(opened->catalogue.note_count, 0);
+    close_format(opened);
+    temp_file(temp, "pytorch_model.bin", "?", 1);
+    opened = open_good(format, temp);
+    assert_int_equal(opened->catalogue.note_count, 1);
+    assert_string_equal(opened->catalogue.notes[0],
+                        "pytorch_model.bin beside the safetensors files was not read: name it to "
+                        "see what it holds");
+    close_format(opened);
+}
+
 /* A tensor whose files no index names is not passed over in silence. */
 static void test_open__files_beside_the_index_are_noted(void **state) {
     const char *temp = *state;
@@ -469,6 +488,7 @@ int main(void) {
         TEMP_TEST(test_open__shards_that_contradict_each_other_are_refused),
         TEMP_TEST(test_open__several_files_need_to_say_how_they_belong_together),
         TEMP_TEST(test_open__numbered_files_must_all_be_there),
+        TEMP_TEST(test_open__pickled_weights_beside_are_noted),
         TEMP_TEST(test_open__files_beside_the_index_are_noted),
         TEMP_TEST(test_open__tensor_that_the_index_places_elsewhere_is_refused),
         TEMP_TEST(test_open__state_of_a_type_that_is_not_read_is_refused),
