@@ -429,7 +429,7 @@ static enum gradcmp_status check_alike(struct gcmp_bits_match *match,
     GCMP_TRY(gcmp_bits_merge_lists(match, error));
     match->a->items = sides[0]->of_layout;
     match->b->items = sides[1]->of_layout;
-    match->last_missing[0] = match->last_missing[1] = NULL;
+    match->told[0] = match->told[1] = (struct gcmp_bits_told){NULL, NULL};
     return gcmp_bits_merge_lists(match, error);
 }
 

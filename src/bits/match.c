@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/grow.h"
+#include "unshard/names.h"
 
 /* True where the caller says that a path may differ. */
 static bool is_path_ignored(const struct gcmp_bits_options *options, const char *path) {
@@ -203,11 +204,12 @@ static enum gradcmp_status add_lacking(struct gcmp_bits_match *match,
     if (entry->path == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
-    const char *last = match->last_missing[lacking];
-    if (last != NULL && strcmp(last, entry->path) == 0) {
+    struct gcmp_bits_told *told = &match->told[lacking];
+    const char **last = entry->how == GCMP_BITS_LEFT_OUT ? &told->left_out : &told->counted;
+    if (*last != NULL && strcmp(*last, entry->path) == 0) {
         return GRADCMP_OK;
     }
-    match->last_missing[lacking] = entry->path;
+    *last = entry->path;
     return is_path_ignored(match->options, entry->path)
                ? gcmp_bits_add_ignored(match, entry->path, error)
                : gcmp_bits_add_entry(match, entry, error);
@@ -337,15 +339,21 @@ enum gradcmp_status gcmp_bits_lone(struct gcmp_bits_match *match, const struct g
                                     .how = lacking == 0 ? GCMP_BITS_MISSING_IN_A
                                                         : GCMP_BITS_MISSING_IN_B};
     *(lacking == 0 ? &entry.b : &entry.a) = item;
-    if (match->layouts_differ && item->state == NULL &&
+    /* Steps are kept in other places, too, or not at all: extracted tensors, for inference. */
+    bool is_object =
+        item->state == NULL || (match->formats_differ && !gcmp_is_parameter_state(item->state));
+    if (match->layouts_differ && is_object &&
         (run.count > 0 || has_other_place(match, item, lacking) ||
          (item->group == GCMP_BITS_RNG && item->by_rank && has_generators(match, lacking)))) {
         entry.group = GCMP_BITS_LAYOUT;
         entry.how = GCMP_BITS_LEFT_OUT;
         match->left_out[1 - lacking] |= UINT32_C(1) << item->group;
     }
+    /* Another format keeps what is below a part elsewhere: what is lost of it has to be named. */
+    bool is_whole = match->formats_differ && entry.how != GCMP_BITS_LEFT_OUT;
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): an item is given */
-    entry.path = topmost(match, items_of(match, lacking), item->path);
+    entry.path = is_whole ? gcmp_arena_dup(match->arena, item->path)
+                          : topmost(match, items_of(match, lacking), item->path);
     return add_lacking(match, &entry, lacking, error);
 }
 
@@ -426,7 +434,7 @@ enum gradcmp_status gcmp_bits_leave_out(struct gcmp_bits_match *match,
                                         struct gradcmp_error *error) {
     for (size_t side = 0; side < 2; side++) {
         const struct gcmp_bits_items *ranked = &match->ranked[side];
-        match->last_missing[1 - side] = NULL;
+        match->told[1 - side] = (struct gcmp_bits_told){NULL, NULL};
         for (size_t first = 0; first < ranked->count;) {
             struct gcmp_bits_run run = gcmp_bits_run_at(ranked, first);
             first += run.count;

@@ -68,12 +68,14 @@ struct gcmp_bits_match {
     size_t count, capacity;
     const char **ignored; /* paths that differ and may */
     size_t ignored_count, ignored_capacity;
-    const char *last_missing[2]; /* the part that a side lacks and that was told last */
-    const char *why_whole;       /* why all elements of flat buffers, or of some, count; or NULL */
-    uint64_t vocab;              /* words, as far as either side tells; 0: neither does */
-    const char *odd_rows; /* the first path of which one side has further rows that are not zero */
-    uint64_t odd_row;     /* the first of these rows */
-    size_t odd_count;     /* such paths */
+    struct gcmp_bits_told {
+        const char *counted, *left_out; /* paths, by whether the verdict counts them */
+    } told[2];                          /* the part that a side lacks and that was told last */
+    const char *why_whole; /* why all elements of flat buffers, or of some, count; or NULL */
+    uint64_t vocab;        /* words, as far as either side tells; 0: neither does */
+    const char *odd_rows;  /* the first path of which one side has further rows that are not zero */
+    uint64_t odd_row;      /* the first of these rows */
+    size_t odd_count;      /* such paths */
 };
 
 /* Find what belongs together; values and arrays in memory are compared at once, tensors become
