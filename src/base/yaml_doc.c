@@ -337,7 +337,20 @@ static enum gradcmp_status take_event(struct reader *reader, const yaml_event_t 
     }
 }
 
-static enum gradcmp_status read_events(struct reader *reader) {
+/* The line of a fault; the bytes themselves are no text where libyaml gives an offset alone. */
+static uint64_t fault_line(const yaml_parser_t *parser, const char *bytes, size_t length_bytes) {
+    if (parser->error != YAML_READER_ERROR) {
+        return (uint64_t)parser->problem_mark.line + 1;
+    }
+    uint64_t line = 1;
+    for (size_t i = 0; i < parser->problem_offset && i < length_bytes; i++) {
+        line += bytes[i] == '\n';
+    }
+    return line;
+}
+
+static enum gradcmp_status read_events(struct reader *reader, const char *bytes,
+                                       size_t length_bytes) {
     for (bool ended = false; !ended;) {
         yaml_event_t event;
         if (!yaml_parser_parse(&reader->parser, &event)) {
@@ -345,7 +358,7 @@ static enum gradcmp_status read_events(struct reader *reader) {
                 GCMP_FAIL_MEMORY(reader->error);
             }
             return fail_line(reader, GRADCMP_ERROR_CORRUPT,
-                             (uint64_t)reader->parser.problem_mark.line + 1,
+                             fault_line(&reader->parser, bytes, length_bytes),
                              reader->parser.problem != NULL ? reader->parser.problem : "not YAML");
         }
         ended = event.type == YAML_STREAM_END_EVENT;
@@ -373,7 +386,7 @@ enum gradcmp_status gcmp_yaml_parse(struct gcmp_arena *arena, const char *path, 
     yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&reader->parser, (const unsigned char *)bytes + mark_bytes,
                                  length_bytes - mark_bytes);
-    enum gradcmp_status status = read_events(reader);
+    enum gradcmp_status status = read_events(reader, bytes + mark_bytes, length_bytes - mark_bytes);
     if (status == GRADCMP_OK) {
         *out = reader->root;
     }

@@ -87,6 +87,9 @@ static void test_yaml__damage_names_the_line(void **state) {
         expect_refusal(cases[i].text, strlen(cases[i].text), GRADCMP_ERROR_CORRUPT,
                        cases[i].message);
     }
+    static const char control[] = "a: 1\nb: 2\nc: \001\n", bad_utf8[] = "a: 1\n\nc: \xff\n";
+    expect_refusal(control, sizeof control - 1, GRADCMP_ERROR_CORRUPT, "line 3: ");
+    expect_refusal(bad_utf8, sizeof bad_utf8 - 1, GRADCMP_ERROR_CORRUPT, "line 3: ");
 }
 
 static void test_yaml__many_aliases_are_refused(void **state) {
