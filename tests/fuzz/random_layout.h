@@ -422,7 +422,8 @@ static inline void write_metadata(const struct layout *layout, const char *folde
     write_file(folder, ".metadata", &metadata);
 }
 
-/* The arguments of a run, as Megatron keeps them; they tell that layouts differ. */
+/* The arguments of a run, as Megatron keeps them; they tell the number of layers, and that layouts
+ * differ. */
 static inline void write_arguments(const struct set *set, const char *folder, unsigned tp) {
     static struct out pickle, file;
     struct record records[3];
@@ -507,13 +508,7 @@ static inline void write_layouts(struct input *input, const struct set *set,
         seed = i == 0 || alike ? seed : next_random(input);
         layout->scheme = (struct input){NULL, 0, seed | 1};
         write_layout(input, set, layout_folders[i], layout);
-        if (alike) {
-            char path[256];
-            snprintf(path, sizeof path, "%s/common.pt", layout_folders[i]);
-            unlink(path);
-        } else {
-            write_arguments(set, layout_folders[i], 1 + i);
-        }
+        write_arguments(set, layout_folders[i], alike ? 1 : 1 + i);
     }
 }
 
