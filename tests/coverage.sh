@@ -28,6 +28,7 @@ cmake -S "$root" -B "$build" -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DG
 cmake --build "$build" -j "$jobs" >/dev/null
 find "$build" -name '*.gcda' -exec rm -f {} +
 failed=no
+export GRADCMP_COUNTED=1
 ctest --test-dir "$build" --output-on-failure -j "$jobs" "$@" >"$build/ctest.txt" || failed=yes
 # What one folder's objects counted. Processes that are killed leave counts that gcov cannot add up.
 count() { # FOLDER GCOVR_OPTION...
