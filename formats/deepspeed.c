@@ -63,6 +63,19 @@ static enum gradcmp_status look_into(const struct opening *opening,
                                file->name, own.message);
 }
 
+/* Model files state how many ranks their run had; 0: not stated. */
+static enum gradcmp_status check_same_run(const struct opening *opening,
+                                          const struct gcmp_ds_file *file, const char *what,
+                                          uint64_t ranks, uint64_t first) {
+    if (ranks != 0 && first != 0 && ranks != first) {
+        OPENING_FAIL(opening, GRADCMP_ERROR_CORRUPT,
+                     "%.200s is of %llu %s ranks, the model file of mp_rank_00 of %llu: they are "
+                     "of two runs",
+                     file->name, (unsigned long long)ranks, what, (unsigned long long)first);
+    }
+    return GRADCMP_OK;
+}
+
 /* Read the first file of each model-parallel rank; they are numbered from 0. */
 static enum gradcmp_status read_models(struct opening *opening) {
     const struct gcmp_ds_files *files = &opening->files;
@@ -87,14 +100,9 @@ static enum gradcmp_status read_models(struct opening *opening) {
         }
         struct gcmp_ds_model *model = &opening->models[opening->model_count];
         GCMP_TRY(gcmp_ds_read_model(&opening->set, file, model, opening->error));
-        if (model->dp_ranks != 0 && opening->models[0].dp_ranks != 0 &&
-            model->dp_ranks != opening->models[0].dp_ranks) {
-            OPENING_FAIL(opening, GRADCMP_ERROR_CORRUPT,
-                         "%.200s is of %llu data-parallel ranks, the model file of mp_rank_00 of "
-                         "%llu: they are of two runs",
-                         file->name, (unsigned long long)model->dp_ranks,
-                         (unsigned long long)opening->models[0].dp_ranks);
-        }
+        const struct gcmp_ds_model *base = &opening->models[0];
+        GCMP_TRY(check_same_run(opening, file, "data-parallel", model->dp_ranks, base->dp_ranks));
+        GCMP_TRY(check_same_run(opening, file, "model-parallel", model->mp_ranks, base->mp_ranks));
         opening->model_count++;
     }
     if (opening->model_count == 0) {
@@ -219,6 +227,62 @@ static enum gradcmp_status check_disjoint(const struct opening *opening) {
     return status;
 }
 
+/* --- ranks' files that are lost --- */
+
+/* As many mp_ranks have a model file as the files say that there are, and each that has a part of
+ * the optimizer. */
+static enum gradcmp_status check_mp_ranks(const struct opening *opening) {
+    const struct gcmp_ds_files *files = &opening->files;
+    const struct gcmp_ds_model *model = &opening->models[0];
+    if (model->mp_ranks > opening->model_count) {
+        OPENING_FAIL(opening, GRADCMP_ERROR_CORRUPT,
+                     "incomplete: the model is of %llu mp_ranks, and model files of %zu are there",
+                     (unsigned long long)model->mp_ranks, opening->model_count);
+    }
+    for (size_t i = 0; i < files->count; i++) {
+        const struct gcmp_ds_file *file = &files->items[i];
+        if (file->kind == GCMP_DS_OPTIMIZER && file->mp >= opening->model_count) {
+            OPENING_FAIL(opening, GRADCMP_ERROR_CORRUPT,
+                         "incomplete: %.200s is there, but no model file of mp_rank_%02u",
+                         file->name, file->mp);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* In ZeRO stage 3 every rank that writes a part of the optimizer writes a model file (engine.py,
+ * _configure_checkpointing). It repeats what the others hold, but for buffers and what the run put
+ * beside the model: nothing is compared of it, and nothing resumes without it. */
+static enum gradcmp_status tell_lost_models(const struct opening *opening,
+                                            const struct gcmp_ds_model *model) {
+    size_t first_part, first_model;
+    size_t parts = gcmp_ds_find(&opening->files, GCMP_DS_OPTIMIZER, model->mp, &first_part);
+    size_t models = gcmp_ds_find(&opening->files, GCMP_DS_MODEL, model->mp, &first_model);
+    const struct gcmp_ds_file *items = opening->files.items;
+    size_t lost = 0, first_lost = 0;
+    char line[400];
+    if (!items[first_model].is_partitioned) {
+        return GRADCMP_OK;
+    }
+    for (size_t i = 0, k = 0; i < parts; i++) {
+        while (k < models && items[first_model + k].dp < items[first_part + i].dp) {
+            k++;
+        }
+        if (k == models || items[first_model + k].dp != items[first_part + i].dp) {
+            first_lost = lost++ == 0 ? first_part + i : first_lost;
+        }
+    }
+    if (lost == 0) {
+        return GRADCMP_OK;
+    }
+    snprintf(line, sizeof line,
+             "%zu of %zu ranks of mp_rank_%02u have no model file, first "
+             "zero_pp_rank_%u_mp_rank_%02u_model_states.pt: nothing that is compared is in it, but "
+             "a resume needs it",
+             lost, parts, model->mp, items[first_lost].dp, model->mp);
+    return gcmp_catalogue_contradict(opening->catalogue, opening->error, line);
+}
+
 /* --- ZeRO --- */
 
 /* All ranks' files must be there, as many as the first one says. */
@@ -303,6 +367,7 @@ static enum gradcmp_status read_optimizers(struct opening *opening) {
         with += has;
         without += !has;
         GCMP_TRY(read_optimizer(opening, &opening->models[m]));
+        GCMP_TRY(tell_lost_models(opening, &opening->models[m]));
     }
     if (with > 0 && without > 0) {
         OPENING_FAIL(opening, GRADCMP_ERROR_CORRUPT,
@@ -377,6 +442,7 @@ static enum gradcmp_status open_all(struct opening *opening) {
     GCMP_TRY(read_models(opening));
     GCMP_TRY(find_cut(opening));
     GCMP_TRY(read_weights(opening));
+    GCMP_TRY(!opening->is_cut ? check_mp_ranks(opening) : GRADCMP_OK); /* parts are not read */
     if (gcmp_ds_is_universal(opening->catalogue->dir)) {
         opening->catalogue->layout_name = "universal";
         GCMP_TRY(opening->is_cut ? leave_parts_out(opening) : GRADCMP_OK);

@@ -144,6 +144,7 @@ static enum gradcmp_status read_run(const struct gcmp_pt_place *place,
     model->is_round_robin =
         gcmp_node_int(gcmp_node_get(zero, "round_robin_gradients"), &shuffled) && shuffled != 0;
     model->dp_ranks = read_count(gcmp_node_get(root, "dp_world_size"));
+    model->mp_ranks = read_count(gcmp_node_get(root, "mp_world_size"));
     model->tp = read_count(gcmp_node_get(degrees, "tp_degree"));
     model->pp = read_count(gcmp_node_get(degrees, "pp_degree"));
     if (catalogue->iteration < 0 && gcmp_node_int(gcmp_node_get(root, "global_steps"), &steps)) {

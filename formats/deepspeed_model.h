@@ -16,6 +16,7 @@ struct gcmp_ds_model {
     size_t *group_ends; /* where each group's parameters end */
     size_t group_count;
     uint64_t dp_ranks;   /* data-parallel ranks; 0: not stated */
+    uint64_t mp_ranks;   /* model-parallel ranks, one mp_rank each; 0: not stated */
     uint64_t tp, pp;     /* degrees; 0: not stated */
     bool has_optimizer;  /* without ZeRO the optimizer is in this file */
     bool is_round_robin; /* round_robin_gradients: parameters are shuffled in the groups */

@@ -81,6 +81,44 @@ static void test_deepspeed__lost_files_are_missed(void **state) {
     check_refused(*state, GRADCMP_ERROR_CORRUPT, "", "incomplete: no model file*");
 }
 
+/* The last model-parallel rank leaves no gap: the files say how many there are. */
+static void test_deepspeed__a_lost_last_mp_rank_is_missed(void **state) {
+    static const char *const samples[] = {"pipeline", "pipeline_stage0", "tied_two"};
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+        copy_sample(*state, samples[i]);
+        lose(*state, "mp_rank_01_model_states.pt");
+        check_refused(*state, GRADCMP_ERROR_CORRUPT, "",
+                      "incomplete: the model is of 2 mp_ranks, and model files of 1 are there");
+    }
+}
+
+static void check_lost_models(const char *temp, const char *line) {
+    struct opened *opened = open_good(&gcmp_format_deepspeed, temp);
+    assert_int_equal(count_state(opened, "exp_avg"), 12);
+    assert_int_equal(opened->catalogue.contradiction_count, line != NULL);
+    if (line != NULL) {
+        assert_string_equal(opened->catalogue.contradictions[0], line);
+    }
+    close_format(opened);
+}
+
+/* A model file of each rank, of which one is enough to read the checkpoint. */
+static void test_deepspeed__lost_model_files_of_stage3_are_told(void **state) {
+    static const char *const names[] = {"zero_pp_rank_0_mp_rank_00_model_states.pt",
+                                        "zero_pp_rank_1_mp_rank_00_model_states.pt"};
+    for (size_t i = 0; i < 2; i++) {
+        char line[400];
+        copy_sample(*state, "stage3");
+        check_lost_models(*state, NULL);
+        lose(*state, names[i]);
+        snprintf(line, sizeof line,
+                 "1 of 2 ranks of mp_rank_00 have no model file, first %s: nothing that is "
+                 "compared is in it, but a resume needs it",
+                 names[i]);
+        check_lost_models(*state, line);
+    }
+}
+
 static void test_deepspeed__files_of_two_saves_are_refused(void **state) {
     char command[1024];
     copy_sample(*state, "stage2_groups");
@@ -255,6 +293,11 @@ static void test_deepspeed__tensor_parallelism_is_refused(void **state) {
     struct opened *opened = open_good(&gcmp_format_deepspeed, *state);
     check_range(opened, "c", 1, 6, 4, 0, 1);
     close_format(opened);
+    lose(*state, "mp_rank_01_model_states.pt");
+    check_refused(*state, GRADCMP_ERROR_CORRUPT, "",
+                  "incomplete: zero_pp_rank_0_mp_rank_01_optim_states.pt is there, but no model "
+                  "file of mp_rank_01");
+    write_pt(*state, "mp_rank_01_model_states.pt", MODEL(PT_TEXT("c") "(I10\nt"));
     lose(*state, "zero_pp_rank_0_mp_rank_01_optim_states.pt");
     lose(*state, "zero_pp_rank_1_mp_rank_01_optim_states.pt");
     check_refused(*state, GRADCMP_ERROR_CORRUPT, "",
@@ -298,6 +341,8 @@ int main(void) {
         cmocka_unit_test(test_deepspeed__samples_hold_the_writers_gradients),
         cmocka_unit_test(test_deepspeed__the_run_is_described),
         TEMP_TEST(test_deepspeed__lost_files_are_missed),
+        TEMP_TEST(test_deepspeed__a_lost_last_mp_rank_is_missed),
+        TEMP_TEST(test_deepspeed__lost_model_files_of_stage3_are_told),
         TEMP_TEST(test_deepspeed__files_of_two_saves_are_refused),
         TEMP_TEST(test_deepspeed__a_universal_folder_must_be_whole),
         TEMP_TEST(test_deepspeed__parts_are_cut_where_ranks_meet),

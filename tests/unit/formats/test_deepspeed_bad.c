@@ -177,6 +177,25 @@ static void test_deepspeed__what_a_models_file_must_not_hold(void **state) {
     check_rows(*state, rows, sizeof rows / sizeof *rows);
 }
 
+static void test_deepspeed__model_files_of_two_runs_are_refused(void **state) {
+#define RANKS(name, count) PT_DICT(GOOD_SHAPES PT_TEXT(name) PT_INT(count))
+    static const char *const models[][2] = {
+        {RANKS("dp_world_size", "1"), RANKS("dp_world_size", "2")},
+        {RANKS("mp_world_size", "3"), RANKS("mp_world_size", "2")},
+    };
+    static const char *const messages[] = {
+        "mp_rank_01_model_states.pt is of 2 data-parallel ranks, the model file of mp_rank_00 of "
+        "1: they are of two runs",
+        "mp_rank_01_model_states.pt is of 2 model-parallel ranks, the model file of mp_rank_00 of "
+        "3: they are of two runs"};
+    for (size_t i = 0; i < 2; i++) {
+        write_pt(*state, MODEL_FILE, models[i][0]);
+        write_pt(*state, "mp_rank_01_model_states.pt", models[i][1]);
+        check_refused_open(&gcmp_format_deepspeed, *state, GRADCMP_ERROR_CORRUPT, ANY_OFFSET, "",
+                           messages[i]);
+    }
+}
+
 /* Without ZeRO the model's file alone holds torch's optimizer. */
 static void test_deepspeed__an_optimizer_without_zero(void **state) {
     static const char message[] =
@@ -300,6 +319,7 @@ int main(void) {
         TEMP_TEST(test_deepspeed__what_a_ranks_file_must_not_hold),
         TEMP_TEST(test_deepspeed__forms_of_a_ranks_file),
         TEMP_TEST(test_deepspeed__what_a_models_file_must_not_hold),
+        TEMP_TEST(test_deepspeed__model_files_of_two_runs_are_refused),
         TEMP_TEST(test_deepspeed__an_optimizer_without_zero),
         TEMP_TEST(test_deepspeed__buffers_are_no_weights),
         TEMP_TEST(test_deepspeed__settings_are_taken_from_the_configuration),
