@@ -179,6 +179,75 @@ static enum gradcmp_status check_series(const struct gradcmp_catalogue *catalogu
     return status;
 }
 
+/* Read "shard-<rank>-...-<k>-of-<n>.safetensors"; false for other names. */
+static bool read_shard_name(const char *name, unsigned long *rank, unsigned long *part,
+                            unsigned long *of) {
+    const char *base;
+    size_t base_bytes;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): a listing's names are set */
+    size_t digits = strncmp(name, "shard-", 6) == 0 ? strspn(name + 6, "0123456789") : 0;
+    *rank = strtoul(digits > 0 ? name + 6 : "0", NULL, 10);
+    return digits > 0 && digits <= 9 && *rank > 0 && split_name(name, &base, &base_bytes, part, of);
+}
+
+/* torch's writer numbers ranks from 1 and gives each its parts 1 to n; what a rank has nothing of
+ * it does not write (hf_storage.py, write_data). A file that the others' numbers leave room for is
+ * noted: a last one that is lost shows in nothing else. */
+static enum gradcmp_status note_gap(struct gradcmp_catalogue *catalogue,
+                                    const struct listing *listing, struct gradcmp_error *error) {
+    struct gcmp_map seen = GCMP_MAP_INIT;
+    unsigned long key[2], of, parts = 0, ranks = 0, rank = 1, part = 1;
+    size_t ignored;
+    bool has_memory = true;
+    for (size_t i = 0; i < listing->file_count && has_memory; i++) {
+        if (!read_shard_name(listing->files[i], &key[0], &key[1], &of)) {
+            gcmp_map_free(&seen);
+            return GRADCMP_OK;
+        }
+        ranks = key[0] > ranks ? key[0] : ranks;
+        parts = of > parts ? of : parts;
+        has_memory = gcmp_map_add(&seen, key, sizeof key, i, NULL) != GCMP_MAP_NO_MEMORY;
+    }
+    while (rank <= ranks && has_memory) {
+        key[0] = rank;
+        key[1] = part;
+        if (!gcmp_map_find(&seen, key, sizeof key, &ignored)) {
+            break;
+        }
+        rank += part == parts;
+        part = part == parts ? 1 : part + 1;
+    }
+    gcmp_map_free(&seen);
+    if (!has_memory) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    return rank > ranks ? GRADCMP_OK
+                        : gcmp_catalogue_note(catalogue, error,
+                                              "no file of shard %lu, part %lu of %lu, beside "
+                                              "others: it is lost, or that rank had nothing of it",
+                                              rank, part, parts);
+}
+
+/* Each file says where its tensors begin, and none says where they end. */
+static enum gradcmp_status note_sharded(struct gradcmp_catalogue *catalogue,
+                                        const struct listing *listing,
+                                        const struct gcmp_st_set *set,
+                                        struct gradcmp_error *error) {
+    catalogue->layout_name = "sharded";
+    if (set->count == 1) {
+        GCMP_TRY(gcmp_catalogue_note(catalogue, error,
+                                     "the file states no whole shapes: they are taken from the "
+                                     "ends of its shards; whether other ranks wrote more is not in "
+                                     "it"));
+    } else {
+        GCMP_TRY(gcmp_catalogue_note(catalogue, error,
+                                     "the files state no whole shapes: they are taken from the "
+                                     "ends of the shards"));
+    }
+    return gcmp_dir_is_file(catalogue->dir, NULL) ? GRADCMP_OK
+                                                  : note_gap(catalogue, listing, error);
+}
+
 /* How many of the files say where their tensors belong, and how many name a rank. */
 struct kinds {
     size_t placed, ranked;
@@ -211,15 +280,13 @@ static enum gradcmp_status read_loose(struct gradcmp_catalogue *catalogue,
         catalogue->layout_name = "one file a rank";
         return gcmp_st_place_ranks(catalogue, set, error);
     }
+    bool is_sharded = kinds.placed == set->count && set->count > 0;
     if (gcmp_dir_is_file(catalogue->dir, NULL)) {
-        return GRADCMP_OK;
+        return is_sharded ? note_sharded(catalogue, listing, set, error) : GRADCMP_OK;
     }
     GCMP_TRY(check_series(catalogue, listing, &numbered, error));
-    if (kinds.placed == set->count && set->count > 1) {
-        catalogue->layout_name = "sharded";
-        return gcmp_catalogue_note(catalogue, error,
-                                   "the files state no whole shapes: they are taken from the ends "
-                                   "of the shards");
+    if (is_sharded) {
+        return note_sharded(catalogue, listing, set, error);
     }
     if (set->count > 1 && !numbered) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, gcmp_dir_path(catalogue->dir),

@@ -167,6 +167,56 @@ static void test_open__numbered_files_must_all_be_there(void **state) {
                        "safetensors: \"exp_avg.u\": also in m-1-of-3.safetensors");
 }
 
+#define SHARD_OF(name, start) "{" SHARDED(name, "[" start "]") "," F32(name, "[2]", "0", "8") "}"
+#define SHARD(start)          SHARD_OF("exp_avg.w", start)
+
+static void check_notes(const char *path, const char *shapes, const char *gap) {
+    struct opened *opened = open_good(format, path);
+    assert_string_equal(opened->catalogue.layout_name, "sharded");
+    assert_int_equal(opened->catalogue.note_count, gap == NULL ? 1 : 2);
+    assert_string_equal(opened->catalogue.notes[0], shapes);
+    if (gap != NULL) {
+        assert_string_equal(opened->catalogue.notes[1], gap);
+    }
+    close_format(opened);
+}
+
+/* The only file may be one of several: nothing in it says how large the whole is. */
+static void test_open__a_single_shard_is_told(void **state) {
+    static const char one[] = "the file states no whole shapes: they are taken from the ends of "
+                              "its shards; whether other ranks wrote more is not in it";
+    static const char several[] = "the files state no whole shapes: they are taken from the ends "
+                                  "of the shards";
+    const char *temp = *state;
+    write_file(temp, "shard-00001-model-00001-of-00001.safetensors", SHARD("0"), 8, 0);
+    check_notes(temp, one, NULL);
+    char *path = temp_path(temp, "shard-00001-model-00001-of-00001.safetensors");
+    check_notes(path, one, NULL);
+    free(path);
+    write_file(temp, "shard-00002-model-00001-of-00001.safetensors", SHARD("2"), 8, 0);
+    check_notes(temp, several, NULL);
+    /* a number that is left out, of ranks or of one rank's parts */
+    write_file(temp, "shard-00004-model-00001-of-00001.safetensors", SHARD("4"), 8, 0);
+    check_notes(temp, several,
+                "no file of shard 3, part 1 of 1, beside others: it is lost, or that rank had "
+                "nothing of it");
+}
+
+static void test_open__a_part_of_one_rank_alone_is_told(void **state) {
+    const char *temp = *state;
+    write_file(temp, "shard-00001-model-00001-of-00002.safetensors", SHARD("0"), 8, 0);
+    write_file(temp, "shard-00001-model-00002-of-00002.safetensors", SHARD_OF("exp_avg.v", "0"), 8,
+               0);
+    write_file(temp, "shard-00002-model-00001-of-00002.safetensors", SHARD("2"), 8, 0);
+    check_notes(temp, "the files state no whole shapes: they are taken from the ends of the shards",
+                "no file of shard 2, part 2 of 2, beside others: it is lost, or that rank had "
+                "nothing of it");
+    write_file(temp, "shard-00002-model-00002-of-00002.safetensors", SHARD_OF("exp_avg.v", "2"), 8,
+               0);
+    check_notes(temp, "the files state no whole shapes: they are taken from the ends of the shards",
+                NULL);
+}
+
 /* Weights that torch.save wrote beside them may be others; what else lies in such a folder is no
  * weight. */
 static void test_open__pickled_weights_beside_are_noted(void **state) {
@@ -488,6 +538,8 @@ int main(void) {
         TEMP_TEST(test_open__shards_that_contradict_each_other_are_refused),
         TEMP_TEST(test_open__several_files_need_to_say_how_they_belong_together),
         TEMP_TEST(test_open__numbered_files_must_all_be_there),
+        TEMP_TEST(test_open__a_single_shard_is_told),
+        TEMP_TEST(test_open__a_part_of_one_rank_alone_is_told),
         TEMP_TEST(test_open__pickled_weights_beside_are_noted),
         TEMP_TEST(test_open__files_beside_the_index_are_noted),
         TEMP_TEST(test_open__tensor_that_the_index_places_elsewhere_is_refused),
