@@ -22,7 +22,8 @@ enum {
     FLAG_DESCRIPTOR = 1 << 3,
     FLAG_STRONG = 1 << 6,
     FLAG_MASKED = 1 << 13,
-    FLAGS_SECRET = FLAG_ENCRYPTED | FLAG_STRONG | FLAG_MASKED
+    FLAGS_SECRET = FLAG_ENCRYPTED | FLAG_STRONG | FLAG_MASKED,
+    OUTER_DIRECTORY = 0x10 /* of the external attributes, as DOS has it */
 };
 
 /* The numbers that a directory entry and a local header begin with, and their bytes. */
@@ -54,6 +55,7 @@ struct entry {
     uint16_t flags, method;
     uint32_t crc32;
     uint64_t stored_bytes, bytes, header_at;
+    bool is_folder;  /* by its attributes or its name */
     uint64_t at;     /* of the entry itself */
     uint64_t end_at; /* of its data, once the local header is known */
 };
@@ -172,6 +174,11 @@ static enum gradcmp_status check_entry(const struct gcmp_zip_archive *archive,
                       NAME_ARGS(entry), (unsigned long long)entry->stored_bytes,
                       (unsigned long long)entry->bytes);
     }
+    if (entry->is_folder && entry->bytes > 0) { /* torch's reader (miniz) reads nothing of it */
+        GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_CORRUPT, entry->at,
+                      NAME_FORMAT ": %llu bytes of what the directory says is a folder",
+                      NAME_ARGS(entry), (unsigned long long)entry->bytes);
+    }
     if (entry->header_at > archive->directory_at ||
         entry->bytes > archive->directory_at - entry->header_at ||
         LOCAL_BYTES_FIXED > archive->directory_at - entry->header_at - entry->bytes) {
@@ -205,6 +212,8 @@ static enum gradcmp_status read_entry(const struct gcmp_zip_archive *archive,
     entry->bytes = fixed[ENTRY_BYTES];
     entry->name_bytes = (uint16_t)fixed[ENTRY_NAME];
     entry->header_at = fixed[ENTRY_HEADER];
+    entry->is_folder = (fixed[ENTRY_OUTER] & OUTER_DIRECTORY) != 0 ||
+                       (entry->name_bytes > 0 && entry->name[entry->name_bytes - 1] == '/');
     uint64_t *const numbers[] = {&entry->bytes, &entry->stored_bytes, &entry->header_at};
     if (!read_zip64_extra(gcmp_cursor_make(extra, (size_t)fixed[ENTRY_EXTRA], 0), numbers, 3) ||
         (fixed[ENTRY_DISK] != 0 && fixed[ENTRY_DISK] != GCMP_ZIP_SATURATED_16)) {

@@ -343,6 +343,9 @@ static void test_open__bad_entries(void **state) {
         {20, 4, 3, GRADCMP_ERROR_CORRUPT, "3 bytes stored for 17"},
         {24, 4, 0xffffffff, GRADCMP_ERROR_CORRUPT, "bad zip64 extra field"},
         {34, 2, 1, GRADCMP_ERROR_CORRUPT, "bad zip64 extra field"}, /* on another disk */
+        {38, 4, 0x10, GRADCMP_ERROR_CORRUPT,
+         "record \"archive/data/0\": 17 bytes of what the directory says is a folder"},
+        {38, 4, 0x41ed0010, GRADCMP_ERROR_CORRUPT, "17 bytes of what the directory says is a"},
         {42, 4, 0xfffffff0, GRADCMP_ERROR_CORRUPT, "do not lie before the directory"},
         {42, 4, 0xffffffff, GRADCMP_ERROR_CORRUPT, "bad zip64 extra field"},
         {46, 1, 0, GRADCMP_ERROR_CORRUPT, "a name that is empty or holds a NUL"},
@@ -356,6 +359,27 @@ static void test_open__bad_entries(void **state) {
         patch_le(writer, at + cases[i].field, cases[i].value, cases[i].bytes);
         expect_failure(state, writer, cases[i].code, at, cases[i].message);
     }
+}
+
+/* torch's reader (miniz) reads nothing of a record that is a folder: only an empty one is the same
+ * for both. */
+static void test_open__folders_hold_nothing(void **state) {
+    struct zip_writer *writer = small_archive();
+    put_record(writer, "archive/data/", "", 0);
+    put_end(writer);
+    patch_le(writer, writer->record[4].entry_at + 38, 0x10, 4);
+    struct opened *opened = open_at(state, writer, BEFORE, 5);
+    assert_int_equal(opened->status, GRADCMP_OK);
+    close_it(opened);
+    writer = small_archive();
+    put_record(writer, "archive/data/1/", DATA, sizeof DATA);
+    put_end(writer);
+    expect_failure(state, writer, GRADCMP_ERROR_CORRUPT, writer->record[4].entry_at,
+                   "record \"archive/data/1/\": 17 bytes of what the directory says is a folder");
+    writer = small_archive();
+    put_end(writer);
+    patch_le(writer, writer->record[2].entry_at + 38, 0x20, 4); /* DOS: to be archived */
+    expect_small(state, writer);
 }
 
 static void test_open__size_past_the_directory_is_corrupt(void **state) {
@@ -509,6 +533,7 @@ int main(void) {
         TEMP_TEST(test_open__lying_end_records_are_corrupt),
         TEMP_TEST(test_open__lying_directory_range_is_corrupt),
         TEMP_TEST(test_open__bad_entries),
+        TEMP_TEST(test_open__folders_hold_nothing),
         TEMP_TEST(test_open__size_past_the_directory_is_corrupt),
         TEMP_TEST(test_open__bad_zip64_extra_is_corrupt),
         TEMP_TEST(test_open__bad_local_headers_are_corrupt),
