@@ -4,6 +4,7 @@
  * Limits: MAX_METADATA_BYTES, MAX_KEY_BYTES; memory and work in proportion to the file. */
 #include "formats/dcp_index.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -399,6 +400,56 @@ static void spread(const struct gcmp_dcp_index *index, const struct gcmp_node *d
     }
 }
 
+/* Take one part of a path off the front of a key; false where the key goes on otherwise. */
+static bool take_part(const struct gcmp_node *part, const char **key) {
+    char digits[32] = "";
+    int64_t number;
+    size_t bytes;
+    const char *text = gcmp_dcp_key_text(part, &bytes);
+    if (text == NULL && gcmp_node_int(part, &number)) {
+        bytes = (size_t)snprintf(digits, sizeof digits, "%lld", (long long)number);
+        text = digits;
+    }
+    if (text == NULL || strncmp(*key, text, bytes) != 0) {
+        return false;
+    }
+    *key += bytes;
+    return true;
+}
+
+/* torch joins the parts of a path, texts and positions in lists, with dots and takes that for the
+ * key (_nested_dict.py, flatten_state_dict). */
+static bool is_path_of(const struct gcmp_node *path, const char *key) {
+    size_t count = gcmp_node_count(path);
+    for (size_t i = 0; i < count; i++) {
+        if ((i > 0 && *key++ != '.') || !take_part(gcmp_node_item(path, i), &key)) {
+            return false;
+        }
+    }
+    return count > 0 && *key == '\0';
+}
+
+/* Loaders take a tensor's data by its key, and names are made from its path: they must be one. */
+static enum gradcmp_status check_paths(const struct gcmp_dcp_index *index,
+                                       struct gradcmp_error *error) {
+    for (size_t i = 0; i < gcmp_node_count(index->tensors); i++) {
+        const struct gcmp_node *path = index->paths[i], *key, *value;
+        size_t bytes;
+        if (path == NULL || path->kind != GCMP_NODE_TUPLE) {
+            continue;
+        }
+        (void)gcmp_node_pair(index->tensors, i, &key, &value); /* seen when indexed */
+        const char *text = gcmp_dcp_key_text(key, &bytes);
+        if (!is_path_of(path, text)) {
+            GCMP_DCP_FAIL_NODE(index, path, error, GRADCMP_ERROR_CORRUPT,
+                               "planner_data has another path for \"%.200s\" than its key, by "
+                               "which loaders take its data",
+                               text);
+        }
+    }
+    return GRADCMP_OK;
+}
+
 /* Find the two dicts that every version has. */
 static enum gradcmp_status find_dicts(struct gcmp_dcp_index *index, const struct gcmp_node *root,
                                       const struct gcmp_node **storage,
@@ -514,7 +565,7 @@ static enum gradcmp_status load(struct gcmp_dir *dir, const char *name, bool dig
     out->megatron = mcore != NULL;
     spread(out, mcore, "nd_reformulated_orig_global_shape", out->model_sizes);
     spread(out, gcmp_dcp_attribute(root, "planner_data"), NULL, out->paths);
-    return GRADCMP_OK;
+    return check_paths(out, error);
 }
 
 /* What is wrong with a file is for the plain reading to say. */

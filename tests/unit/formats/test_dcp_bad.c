@@ -245,6 +245,43 @@ static void test_open__two_entries_for_one_chunk_are_corrupt(void **state) {
     expect_written(state, writer, C, "the same key twice in storage_data");
 }
 
+/* A tensor "a.0.b" whose path in planner_data is `path`, a value of pickle. */
+static struct dcp_writer *write_path(const char *path) {
+    struct dcp_writer *writer = calloc(1, sizeof *writer);
+    w_begin(writer);
+    w_simple(writer, "a.0.b", 2, ones);
+    w_raw(writer, "u");
+    w_text(writer, "planner_data");
+    w_raw(writer, "}(");
+    w_text(writer, "a.0.b");
+    w_raw(writer, path);
+    w_text(writer, "elsewhere"); /* of what is not listed */
+    w_raw(writer, "(Vc\nt");
+    w_storage(writer);
+    w_entry(writer, "a.0.b", 2, zeros, "shard");
+    return writer;
+}
+
+/* Names come from the path, data by the key. */
+static void test_open__path_that_is_not_the_key_is_corrupt(void **state) {
+    static const char *const bad[] = {"(Va\nI0\nVc\nt",     "(Va\nI1\nVb\nt",  "(Va\nI0\nt",
+                                      "(Va\nI0\nVb\nVc\nt", "(Va\nVb\nt",      "(Va\nNVb\nt",
+                                      "(Va.0.b.\nt",        "(Va.0\nVb\nV\nt", ")"};
+    static const char *const good[] = {
+        "(Va\nI0\nVb\nt", "(Va\nV0\nVb\nt", "(Va.0.b\nt", "(Va.0\nVb\nt", "N", "Vc\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        expect_written(state, write_path(bad[i]), C,
+                       "planner_data has another path for \"a.0.b\" than its key, by which loaders "
+                       "take its data");
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct dcp_writer *writer = write_path(good[i]);
+        w_finish(writer, *state);
+        dcp_close(dcp_open_good(*state));
+        free(writer);
+    }
+}
+
 static void test_open__too_many_axes_are_over_the_limit(void **state) {
     struct dcp_writer *writer = calloc(1, sizeof *writer);
     w_begin(writer);
@@ -366,6 +403,7 @@ int main(void) {
         TEMP_TEST(test_open__directory_without_metadata_is_unfinished),
         TEMP_TEST(test_open__bytes_behind_the_metadata_are_corrupt),
         TEMP_TEST(test_open__two_entries_for_one_chunk_are_corrupt),
+        TEMP_TEST(test_open__path_that_is_not_the_key_is_corrupt),
         TEMP_TEST(test_open__too_many_axes_are_over_the_limit),
         TEMP_TEST(test_open__chunk_that_begins_outside_is_corrupt),
         TEMP_TEST(test_open__tensor_of_two_to_the_63_bytes_is_corrupt),
