@@ -105,23 +105,69 @@ static enum gradcmp_status add_storage(struct walk *walk, const struct gcmp_node
     return GRADCMP_OK;
 }
 
+/* The class of a storage in the persistent id of a holder. */
+static const char *class_of(const struct gcmp_node *holder) {
+    return gcmp_node_global(gcmp_node_item(holder->as.call.callee, 1));
+}
+
+/* A loader keeps storages and views by their keys, and takes the first of a key for all. */
+static enum gradcmp_status note_view_key(struct walk *walk, const struct gcmp_legacy_view *view) {
+    struct gcmp_legacy_storages *storages = walk->storages;
+    size_t former;
+    enum gcmp_map_result result = gcmp_map_add(&storages->views_by_key, view->key,
+                                               strlen(view->key), storages->view_count, &former);
+    if (result == GCMP_MAP_NO_MEMORY) {
+        GCMP_FAIL_MEMORY(walk->error);
+    }
+    if (result == GCMP_MAP_ADDED) {
+        return GRADCMP_OK;
+    }
+    const struct gcmp_legacy_view *first = &storages->views[former];
+    if (first->storage != view->storage || first->first != view->first ||
+        first->elem_count != view->elem_count ||
+        strcmp(class_of(first->holder), class_of(view->holder)) != 0) {
+        NODE_FAIL(walk->torch, walk->error, GRADCMP_ERROR_CORRUPT, view->holder->as.call.callee,
+                  "view \"%.100s\" of two parts of storages, of which loaders take the first for "
+                  "both",
+                  view->key);
+    }
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status add_view(struct walk *walk, struct gcmp_node *holder, size_t storage) {
     struct gcmp_legacy_storages *storages = walk->storages;
     const struct gcmp_node *id = holder->as.call.callee;
-    const struct gcmp_node *view = gcmp_node_item(id, 5);
+    const struct gcmp_node *node = gcmp_node_item(id, 5);
+    struct gcmp_legacy_view view = {.holder = holder, .storage = storage};
     int64_t first, count;
-    if (view->kind != GCMP_NODE_TUPLE || gcmp_node_text(gcmp_node_item(view, 0)) == NULL ||
-        !gcmp_node_int(gcmp_node_item(view, 1), &first) || first < 0 ||
-        !gcmp_node_int(gcmp_node_item(view, 2), &count) || count < 0) {
+    view.key = node->kind == GCMP_NODE_TUPLE ? gcmp_node_text(gcmp_node_item(node, 0)) : NULL;
+    if (view.key == NULL || !gcmp_node_int(gcmp_node_item(node, 1), &first) || first < 0 ||
+        !gcmp_node_int(gcmp_node_item(node, 2), &count) || count < 0) {
         NODE_FAIL(walk->torch, walk->error, GRADCMP_ERROR_CORRUPT, id,
                   "expected (key, first element, number of elements) as a view of a storage");
     }
+    view.first = (uint64_t)first;
+    view.elem_count = (uint64_t)count;
+    GCMP_TRY(note_view_key(walk, &view));
     if (!gcmp_grow(&storages->views, storages->view_count, &storages->view_capacity,
                    sizeof *storages->views)) {
         GCMP_FAIL_MEMORY(walk->error);
     }
-    storages->views[storages->view_count++] =
-        (struct gcmp_legacy_view){holder, storage, (uint64_t)first, (uint64_t)count};
+    storages->views[storages->view_count++] = view;
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status check_view_keys(const struct walk *walk) {
+    const struct gcmp_legacy_storages *storages = walk->storages;
+    for (size_t i = 0; i < storages->view_count; i++) {
+        const struct gcmp_legacy_view *view = &storages->views[i];
+        if (gcmp_legacy_find_storage(storages, view->key) != NULL) {
+            NODE_FAIL(walk->torch, walk->error, GRADCMP_ERROR_CORRUPT, view->holder->as.call.callee,
+                      "\"%.100s\" is both a storage and a view, of which loaders take the first "
+                      "for both",
+                      view->key);
+        }
+    }
     return GRADCMP_OK;
 }
 
@@ -177,6 +223,9 @@ enum gradcmp_status gcmp_legacy_collect(const struct gcmp_torch_file *torch,
         GCMP_FAIL_MEMORY(error);
     }
     enum gradcmp_status status = walk_all(&walk);
+    if (status == GRADCMP_OK) {
+        status = check_view_keys(&walk);
+    }
     free(walk.stack);
     free(walk.seen);
     return status;
@@ -293,4 +342,5 @@ void gcmp_legacy_free_storages(struct gcmp_legacy_storages *storages) {
     free(storages->items);
     free(storages->views);
     gcmp_map_free(&storages->by_key);
+    gcmp_map_free(&storages->views_by_key);
 }

@@ -18,6 +18,7 @@ struct gcmp_legacy_storage {
  * with (key, first element, number of elements). */
 struct gcmp_legacy_view {
     struct gcmp_node *holder; /* PERSID */
+    const char *key;          /* of its own, unlike all storages' */
     size_t storage;           /* that it is a part of */
     uint64_t first, elem_count;
 };
@@ -27,12 +28,12 @@ struct gcmp_legacy_storages {
     size_t count, capacity;
     struct gcmp_legacy_view *views;
     size_t view_count, view_capacity;
-    struct gcmp_map by_key;
+    struct gcmp_map by_key, views_by_key;
 };
 
 /* Find the storages of all persistent ids in the object. Errors: CORRUPT for an id of another form,
- * and for two ids of one key that disagree; UNSUPPORTED for a class whose elements are of unknown
- * size, and for a module with its source. */
+ * and for two ids of one key, a storage's or a view's, that disagree; UNSUPPORTED for a class whose
+ * elements are of unknown size, and for a module with its source. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_legacy_collect(const struct gcmp_torch_file *torch,
                                                          struct gcmp_legacy_storages *storages,
                                                          struct gradcmp_error *error);

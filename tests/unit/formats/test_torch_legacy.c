@@ -176,6 +176,38 @@ static void test_torch_legacy__two_tensors_of_one_view(void **state) {
     close_stream(stream);
 }
 
+/* A loader has one room for the keys of storages and views, and the first of a key fills it. */
+static void test_torch_legacy__a_view_key_of_two_things_is_refused(void **state) {
+    static const char two_parts[] =
+        "torch: view \"8\" of two parts of storages, of which loaders take the first for both";
+    static const struct {
+        const char *other, *message;
+    } rows[] = {
+        {TENSOR(ID("7", "6", "(V8\nI1\nI3\nt"), "0", "2"), two_parts},
+        {TENSOR(ID("7", "6", "(V8\nI2\nI2\nt"), "0", "2"), two_parts},
+        {TENSOR(ID("5", "6", "(V8\nI2\nI3\nt"), "0", "2"), two_parts},
+        {TENSOR("(Vstorage\nctorch\nIntStorage\nV7\nVcpu\nI6\n(V8\nI2\nI3\nttQ", "0", "2"),
+         two_parts},
+        {TENSOR(ID("8", "6", NONE), "0", "2"),
+         "torch: \"8\" is both a storage and a view, of which loaders take the first for both"},
+        {TENSOR(ID("5", "6", "(V5\nI2\nI3\nt"), "0", "2"),
+         "torch: \"5\" is both a storage and a view, of which loaders take the first for both"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char object[1024];
+        snprintf(object, sizeof object, "(%s%s%s%sd", PT_TEXT("a"),
+                 TENSOR(ID("7", "6", "(V8\nI2\nI3\nt"), "0", "2"), PT_TEXT("b"), rows[i].other);
+        struct stream *stream = begin(object, PT_LIST(PT_TEXT("7")));
+        open_stream(stream);
+        assert_int_equal(stream->status, GRADCMP_ERROR_CORRUPT);
+        assert_string_equal(stream->error.message, rows[i].message);
+        assert_true(stream->error.offset_bytes > stream->object_at &&
+                    stream->error.offset_bytes < stream->keys_at);
+        close_stream(stream);
+    }
+}
+
 #define ONE PT_DICT(PT_TEXT("a") TENSOR(ID("7", "2", NONE), "0", "2"))
 
 static void test_torch_legacy__sizes_that_disagree_are_damage(void **state) {
@@ -355,6 +387,7 @@ int main(void) {
         cmocka_unit_test(test_torch_legacy__unread_types_take_their_room),
         cmocka_unit_test(test_torch_legacy__views_of_storages_are_parts_of_them),
         cmocka_unit_test(test_torch_legacy__two_tensors_of_one_view),
+        cmocka_unit_test(test_torch_legacy__a_view_key_of_two_things_is_refused),
         cmocka_unit_test(test_torch_legacy__sizes_that_disagree_are_damage),
         cmocka_unit_test(test_torch_legacy__truncation_is_told_at_the_end),
         cmocka_unit_test(test_torch_legacy__keys_must_be_the_objects),
