@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "formats/extracted.h"
 #include "kernels/convert.h"
+#include "left_out.h"
 #include "pairing.h"
 #include "engine/little.h"
 #include "report/json_parts.h"
@@ -47,6 +48,27 @@ static enum gradcmp_status add_item(struct gcmp_extraction *extraction,
     return GRADCMP_OK;
 }
 
+static void warn(const struct gcmp_extraction *extraction, const char *text) {
+    const struct gradcmp_options *options = &extraction->options;
+    if (options->warn != NULL) {
+        char line[4096];
+        snprintf(line, sizeof line, "%s: %s", extraction->checkpoint->path, text);
+        options->warn(options->warn_user, line);
+    }
+}
+
+/* Of the weights, tensors that are none of real numbers. */
+static void warn_left_out(const struct gcmp_extraction *extraction,
+                          struct gcmp_name_filter *filter) {
+    const char *state = extraction->options.state;
+    struct gcmp_left_out found = gcmp_find_left_out(&extraction->checkpoint->catalogue, filter);
+    if (found.count > 0 && (state == NULL || strcmp(state, "param") == 0)) {
+        char text[GCMP_LEFT_OUT_BYTES];
+        gcmp_tell_left_out(&found, "extracted", text);
+        warn(extraction, text);
+    }
+}
+
 static enum gradcmp_status choose_items(struct gcmp_extraction *extraction,
                                         struct gradcmp_error *error) {
     struct gradcmp_checkpoint *checkpoint = extraction->checkpoint;
@@ -65,6 +87,7 @@ static enum gradcmp_status choose_items(struct gcmp_extraction *extraction,
         }
     }
     if (status == GRADCMP_OK) {
+        warn_left_out(extraction, &filter);
         status = gcmp_name_filter_check(&filter, error);
     }
     gcmp_name_filter_free(&filter);
@@ -82,16 +105,13 @@ static int compare_items(const void *left, const void *right) {
 
 static void warn_unclaimed(const struct gcmp_extraction *extraction) {
     const struct gradcmp_catalogue *catalogue = &extraction->checkpoint->catalogue;
-    const struct gradcmp_options *options = &extraction->options;
-    if (catalogue->unclaimed_count > 0 && options->warn != NULL) {
-        char line[4096];
-        snprintf(line, sizeof line,
-                 "%s: left out, as no weight and no state that is read: %s%zu tensor%s, such as "
-                 "%.160s",
-                 extraction->checkpoint->path, catalogue->unclaimed_is_least ? "at least " : "",
-                 catalogue->unclaimed_count, catalogue->unclaimed_count == 1 ? "" : "s",
-                 catalogue->unclaimed_first);
-        options->warn(options->warn_user, line);
+    if (catalogue->unclaimed_count > 0) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "left out, as no weight and no state that is read: %s%zu tensor%s, such as %.160s",
+                 catalogue->unclaimed_is_least ? "at least " : "", catalogue->unclaimed_count,
+                 catalogue->unclaimed_count == 1 ? "" : "s", catalogue->unclaimed_first);
+        warn(extraction, text);
     }
 }
 

@@ -2,11 +2,26 @@
  * have none. */
 #include "left_out.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/dtype.h"
+#include "base/word.h"
 #include "stateless.h"
+
+/* What trainers keep of torch's generators beside the model: bytes in a row, named after them or
+ * after the device that they draw for ("cpu" in rng_state.pth of transformers). */
+static bool is_of_generator(const struct gradcmp_stored *stored) {
+    static const char *const words[] = {"rng", "seed", "cpu", "cuda", "npu", "xpu", "mps", NULL};
+    bool found = false;
+    for (const char *at = stored->key; *at != '\0' && !found;) {
+        size_t count = strcspn(at, "._/");
+        found = gcmp_find_word(at, count, words) != NULL;
+        at += count + (at[count] != '\0');
+    }
+    return found && stored->dtype == (uint8_t)GRADCMP_DTYPE_UINT8 && stored->ndim == 1;
+}
 
 /* Numbers, several of them, and not real ones: not a counter, and no part of an optimizer. Types
  * that nobody reads are named by the format's reader. */
@@ -14,8 +29,29 @@ static bool is_left_out(const struct gradcmp_stored *stored) {
     uint64_t elems = 0;
     return stored->state == NULL && stored->dtype != (uint8_t)GRADCMP_DTYPE_NONE &&
            !gcmp_dtype_is_float((enum gradcmp_dtype)stored->dtype) &&
-           strncmp(stored->key, "optim", 5) != 0 &&
+           strncmp(stored->key, "optim", 5) != 0 && !is_of_generator(stored) &&
            (!gcmp_product(stored->shape, stored->ndim, &elems) || elems > 1);
+}
+
+struct gcmp_left_out gcmp_find_left_out(const struct gradcmp_catalogue *catalogue,
+                                        struct gcmp_name_filter *filter) {
+    struct gcmp_left_out found = {0};
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        if (is_left_out(stored) && gcmp_name_filter_takes(filter, stored->name)) {
+            found.first = found.count++ == 0 ? stored : found.first;
+        }
+    }
+    return found;
+}
+
+void gcmp_tell_left_out(const struct gcmp_left_out *found, const char *done,
+                        char out[GCMP_LEFT_OUT_BYTES]) {
+    snprintf(out, GCMP_LEFT_OUT_BYTES,
+             "not %s: %zu tensor%s of other than real numbers, such as %.160s (%s); gradcmp bits "
+             "compares them",
+             done, found->count, found->count == 1 ? "" : "s", found->first->name,
+             gradcmp_dtype_name((enum gradcmp_dtype)found->first->dtype));
 }
 
 static enum gradcmp_status note_side(struct gcmp_comparison *comparison,
@@ -23,21 +59,14 @@ static enum gradcmp_status note_side(struct gcmp_comparison *comparison,
                                      struct gcmp_name_filter *filter,
                                      const struct gradcmp_catalogue *catalogue,
                                      struct gradcmp_error *error) {
-    const struct gradcmp_stored *first = NULL;
-    size_t count = 0;
-    for (size_t i = 0; i < catalogue->stored_count; i++) {
-        const struct gradcmp_stored *stored = &catalogue->stored[i];
-        if (is_left_out(stored) && gcmp_name_filter_takes(filter, stored->name)) {
-            first = count++ == 0 ? stored : first;
-        }
+    struct gcmp_left_out found = gcmp_find_left_out(catalogue, filter);
+    char text[GCMP_LEFT_OUT_BYTES];
+    if (found.count == 0) {
+        return GRADCMP_OK;
     }
-    return count == 0 ? GRADCMP_OK
-                      : gcmp_pair_note(comparison, pair, error,
-                                       "%s: not judged: %zu tensor%s of other than real numbers, "
-                                       "such as %.160s (%s); gradcmp bits compares them",
-                                       catalogue == pair->catalogue ? "candidate" : "baseline",
-                                       count, count == 1 ? "" : "s", first->name,
-                                       gradcmp_dtype_name((enum gradcmp_dtype)first->dtype));
+    gcmp_tell_left_out(&found, "judged", text);
+    return gcmp_pair_note(comparison, pair, error, "%s: %s",
+                          catalogue == pair->catalogue ? "candidate" : "baseline", text);
 }
 
 enum gradcmp_status gcmp_note_left_out(struct gcmp_comparison *comparison,

@@ -3,6 +3,24 @@
 #define GCMP_LEFT_OUT_H
 
 #include "comparison.h"
+#include "pairing.h"
+
+/* Tensors of a checkpoint that hold no real numbers (integers, complex numbers) and that no state
+ * claims. */
+struct gcmp_left_out {
+    size_t count;
+    const struct gradcmp_stored *first; /* of the catalogue; NULL: there is none */
+};
+
+/* Count those of a catalogue whose names a filter takes. */
+struct gcmp_left_out gcmp_find_left_out(const struct gradcmp_catalogue *catalogue,
+                                        struct gcmp_name_filter *filter);
+
+enum { GCMP_LEFT_OUT_BYTES = 400 };
+
+/* Write what is told of them: that they are not `done` ("judged", "listed"). */
+void gcmp_tell_left_out(const struct gcmp_left_out *found, const char *done,
+                        char out[GCMP_LEFT_OUT_BYTES]);
 
 /* Where a state of an optimizer is compared, note the weights that have it on neither side. Where
  * weights are compared, note on each side the tensors that hold no real numbers (integers,

@@ -1,5 +1,6 @@
 /* gradcmp_checkpoint_list: what is in a checkpoint, with figures of every tensor where asked. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "checkpoint.h"
 #include "engine/engine.h"
 #include "kernels/convert.h"
+#include "left_out.h"
 #include "pairing.h"
 #include "engine/little.h"
 #include "report/ls.h"
@@ -68,6 +70,7 @@ struct listing {
     const struct gradcmp_parameter **chosen; /* those that are listed, sorted by name and state */
     size_t count;
     struct gcmp_ls_tensor *tensors;
+    char left_out[GCMP_LEFT_OUT_BYTES]; /* what is told of tensors that no list has, or "" */
 };
 
 /* Sum of squares over all elements, as norms are told: NaN and infinities count. */
@@ -110,6 +113,21 @@ static enum gradcmp_status measure_tensor(const struct listing *listing, size_t 
     return GRADCMP_OK;
 }
 
+/* Say what of the weights is not listed: in the list's notes, and beside JSON, which has none. */
+static void tell_left_out(struct listing *listing, const struct gradcmp_options *options,
+                          struct gcmp_name_filter *filter) {
+    struct gcmp_left_out found = gcmp_find_left_out(&listing->checkpoint->catalogue, filter);
+    if (found.count == 0 || (options->state != NULL && strcmp(options->state, "param") != 0)) {
+        return;
+    }
+    gcmp_tell_left_out(&found, "listed", listing->left_out);
+    if (listing->ls->format == GRADCMP_LS_JSON && options->warn != NULL) {
+        char line[4096];
+        snprintf(line, sizeof line, "%s: %s", listing->checkpoint->path, listing->left_out);
+        options->warn(options->warn_user, line);
+    }
+}
+
 /* Take the tensors that state, match and exclude leave. */
 static enum gradcmp_status choose(struct listing *listing, struct gradcmp_error *error) {
     const struct gradcmp_options all = GRADCMP_OPTIONS_INIT;
@@ -129,6 +147,7 @@ static enum gradcmp_status choose(struct listing *listing, struct gradcmp_error 
         }
     }
     if (status == GRADCMP_OK) {
+        tell_left_out(listing, options, &filter);
         status = gcmp_name_filter_check(&filter, error);
     }
     gcmp_name_filter_free(&filter);
@@ -192,7 +211,9 @@ enum gradcmp_status gradcmp_checkpoint_list(struct gradcmp_checkpoint *checkpoin
                                   .states = checkpoint->states,
                                   .state_count = checkpoint->state_count,
                                   .tensors = listing.tensors,
-                                  .tensor_count = listing.count};
+                                  .tensor_count = listing.count,
+                                  .left_out =
+                                      listing.left_out[0] == '\0' ? NULL : listing.left_out};
         status = ls->format == GRADCMP_LS_JSON
                      ? gcmp_ls_write_json(&content, write, user, error)
                      : gcmp_ls_write_text(&content, ls, write, user, error);

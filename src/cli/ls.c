@@ -62,6 +62,7 @@ int cli_run_ls(const struct cli_settings *settings) {
     struct gradcmp_options options = settings->options;
     options.progress = cli_progress_step;
     options.progress_user = &progress;
+    options.warn = cli_warn;
     struct gradcmp_checkpoint *checkpoint = NULL;
     struct gradcmp_error error = {0};
     struct cli_file file;

@@ -33,6 +33,7 @@ struct gcmp_ls {
     size_t state_count;
     const struct gcmp_ls_tensor *tensors; /* sorted by name, then state */
     size_t tensor_count;
+    const char *left_out; /* one more note: what is not listed; NULL: nothing */
 };
 
 /* Write the list for people: a head, then one line a tensor with its name last, so that names of

@@ -174,13 +174,20 @@ static void add_tensors(struct gcmp_page *page, const struct gcmp_ls *ls, bool s
     gcmp_text_free(&scratch);
 }
 
+static void add_note(struct gcmp_page *page, const char *note) {
+    gcmp_page_add(page, "- ");
+    gcmp_page_wrap(page, 2, 2, note);
+}
+
 static void add_notes(struct gcmp_page *page, const struct gcmp_ls *ls) {
-    if (ls->catalogue->note_count > 0) {
+    if (ls->catalogue->note_count > 0 || ls->left_out != NULL) {
         gcmp_page_heading(page, "Notes");
     }
     for (size_t i = 0; i < ls->catalogue->note_count; i++) {
-        gcmp_page_add(page, "- ");
-        gcmp_page_wrap(page, 2, 2, ls->catalogue->notes[i]);
+        add_note(page, ls->catalogue->notes[i]);
+    }
+    if (ls->left_out != NULL) {
+        add_note(page, ls->left_out);
     }
 }
 

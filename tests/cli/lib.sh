@@ -24,3 +24,10 @@ shimmed() {
     # Sanitizers want to be first; here they need not be.
     env LD_PRELOAD="$PWD/shim.so" ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}" "$@"
 }
+
+# Write a safetensors file of a header under 256 bytes, and data as printf takes it:
+# write_safetensors FILE HEADER DATA
+write_safetensors() {
+    # shellcheck disable=SC2059  # octal digits
+    { printf "\\$(printf %o ${#2})\\0\\0\\0\\0\\0\\0\\0" && printf '%s' "$2" && printf "$3"; } >"$1"
+}
