@@ -13,6 +13,7 @@
 #include "kernels/convert.h"
 #include "left_out.h"
 #include "pairing.h"
+#include "rescale.h"
 #include "engine/little.h"
 #include "report/ls.h"
 
@@ -73,16 +74,47 @@ struct listing {
     char left_out[GCMP_LEFT_OUT_BYTES]; /* what is told of tensors that no list has, or "" */
 };
 
-/* Sum of squares over all elements, as norms are told: NaN and infinities count. */
-static void take_norm(const struct gradcmp_tally *tally, bool is_float,
-                      struct gcmp_ls_tensor *tensor) {
+static struct gcmp_engine_options engine_options(const struct gradcmp_options *options) {
+    struct gcmp_engine_options engine = {.threads = 1};
+    if (options != NULL) {
+        engine.verify = options->verify;
+        engine.buffer_bytes = options->buffer_bytes;
+        engine.progress = options->progress;
+        engine.progress_user = options->progress_user;
+    }
+    return engine;
+}
+
+/* Read one side for its sums, and for its sink where it has one. */
+static enum gradcmp_status tally_side(const struct listing *listing, struct gcmp_job job,
+                                      struct gradcmp_tally *tally, struct gradcmp_error *error) {
+    struct gcmp_engine_options engine = engine_options(listing->options);
+    struct gradcmp_error side_error = {0};
+    job.tallies = tally;
+    return gcmp_engine_run(&job, 1, &engine, &side_error, 1, error);
+}
+
+/* Norms are told over all elements: NaN and infinities count. Where squares leave the range of
+ * binary64 the values are read once more, scaled. */
+static enum gradcmp_status take_norm(const struct listing *listing, struct gcmp_job job,
+                                     const struct gradcmp_tally *tally,
+                                     struct gcmp_ls_tensor *tensor, struct gradcmp_error *error) {
+    uint8_t dtype = job.a.parameter->dtype;
+    struct gradcmp_tally again = *tally;
     tensor->has_stats = true;
     tensor->norm = (double)NAN;
     tensor->max_abs = (double)NAN;
-    if (is_float && tally->nonfinite_a == 0) {
-        tensor->norm = sqrt(tally->a2);
-        tensor->max_abs = tally->max_a;
+    if (!gcmp_dtype_is_float((enum gradcmp_dtype)dtype) || tally->nonfinite_a != 0) {
+        return GRADCMP_OK;
     }
+    job.sink = NULL;
+    if (gcmp_needs_rescaling(dtype, dtype, tally)) {
+        job.scale_log2 = gcmp_common_scale_log2(tally);
+        GCMP_TRY(tally_side(listing, job, &again, error));
+    }
+    tensor->norm = ldexp(sqrt(again.a2), -job.scale_log2);
+    tensor->max_abs = tally->max_a;
+    return GRADCMP_OK;
 }
 
 static enum gradcmp_status measure_tensor(const struct listing *listing, size_t index,
@@ -96,21 +128,11 @@ static enum gradcmp_status measure_tensor(const struct listing *listing, size_t 
     struct gcmp_job job = {
         .a = {.catalogue = &listing->checkpoint->catalogue, .parameter = parameter},
         .elems = parameter->elem_count,
-        .tallies = &tally,
         .sink = hash_elems,
         .sink_user = &sink};
-    struct gcmp_engine_options engine = {.threads = 1};
-    if (listing->options != NULL) {
-        engine.verify = listing->options->verify;
-        engine.buffer_bytes = listing->options->buffer_bytes;
-        engine.progress = listing->options->progress;
-        engine.progress_user = listing->options->progress_user;
-    }
-    struct gradcmp_error side_error = {0};
-    GCMP_TRY(gcmp_engine_run(&job, 1, &engine, &side_error, 1, error));
-    take_norm(&tally, gcmp_dtype_is_float((enum gradcmp_dtype)parameter->dtype), tensor);
+    GCMP_TRY(tally_side(listing, job, &tally, error));
     write_hex(&sink.sha, tensor->sha256);
-    return GRADCMP_OK;
+    return take_norm(listing, job, &tally, tensor, error);
 }
 
 /* Say what of the weights is not listed: in the list's notes, and beside JSON, which has none. */

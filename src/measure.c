@@ -1,7 +1,6 @@
 /* Turns pairs into engine jobs and the tallies into figures: values, copies, padding rows, what one
  * side alone has, and a second reading, scaled by a power of two, of float64 parameters whose
  * squares leave the range of binary64. */
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "comparison.h"
 #include "copies.h"
 #include "device.h"
+#include "rescale.h"
 #include "unshard/names.h"
 
 enum job_kind { JOB_VALUES, JOB_COPIES, JOB_PADDING, JOB_ALONE, JOB_ONE_SIDE };
@@ -478,21 +478,6 @@ static enum gradcmp_status take_alone(struct gcmp_comparison *comparison, const 
     return GRADCMP_OK;
 }
 
-/* True where squares of float64 values left the range of binary64 although the values did not. */
-static bool needs_scaling(uint32_t dtype_a, uint32_t dtype_b, const struct gradcmp_tally *t) {
-    bool wide = dtype_a == GRADCMP_DTYPE_FLOAT64 || dtype_b == GRADCMP_DTYPE_FLOAT64;
-    bool overflow = !isfinite(t->a2) || !isfinite(t->b2) || !isfinite(t->ad) || !isfinite(t->d2);
-    /* Below DBL_MIN / DBL_EPSILON a sum of squares has lost bits to underflow. */
-    double least = DBL_MIN / DBL_EPSILON;
-    bool underflow = (t->max_a > 0.0 && t->a2 < least) || (t->max_b > 0.0 && t->b2 < least);
-    return wide && (overflow || underflow) && fmax(t->max_a, t->max_b) > 0.0;
-}
-
-/* The scale that brings the largest value of both sides to 1 to 2. */
-static int common_scale_log2(const struct gradcmp_tally *tally) {
-    return -ilogb(fmax(tally->max_a, tally->max_b));
-}
-
 static void take_sums(struct gradcmp_tally *tally, const struct gradcmp_tally *scaled) {
     tally->a2 = scaled->a2;
     tally->b2 = scaled->b2;
@@ -507,14 +492,15 @@ static enum gradcmp_status plan_scaled_copies(const struct plan *plan, struct pl
         const struct gcmp_job *job = &plan->jobs[j];
         const struct job_origin *origin = &plan->origins[j];
         if (origin->kind != JOB_COPIES ||
-            !needs_scaling(job->a.parameter->dtype, job->b[0].parameter->dtype, job->tallies)) {
+            !gcmp_needs_rescaling(job->a.parameter->dtype, job->b[0].parameter->dtype,
+                                  job->tallies)) {
             continue;
         }
         if (again->jobs == NULL) {
             GCMP_TRY(plan_init(again, plan->job_count, plan->job_count, error));
         }
         struct gcmp_job *scaled = add_job(again, job->a, job->elems, *origin);
-        scaled->scale_log2 = common_scale_log2(job->tallies);
+        scaled->scale_log2 = gcmp_common_scale_log2(job->tallies);
         add_result(again, scaled, job->b[0], (struct value_target){0, origin->first_result});
     }
     return GRADCMP_OK;
@@ -544,7 +530,7 @@ static void plan_again(const struct gcmp_comparison *comparison, struct plan *pl
     const struct gcmp_side sides[] = {baseline_side(comparison, paired->a),
                                       candidate_side(comparison, p, paired->b)};
     const double largest[] = {report->tally.max_a, report->tally.max_b};
-    const int scale = common_scale_log2(&report->tally);
+    const int scale = gcmp_common_scale_log2(&report->tally);
     struct job_origin origin = {.kind = JOB_VALUES, .parameter = paired->a};
     struct gcmp_job *job = add_job(plan, sides[0], report->compared_elems, origin);
     job->scale_log2 = scale;
@@ -572,7 +558,7 @@ static enum gradcmp_status plan_scaled(const struct gcmp_comparison *comparison,
         for (size_t i = 0; i < pair->parameter_count; i++) {
             const struct gradcmp_parameter_report *report = &pair->parameters[i];
             if (gcmp_pair_is_open(pair) && is_measured(report) &&
-                needs_scaling(report->dtype_a, report->dtype_b, &report->tally)) {
+                gcmp_needs_rescaling(report->dtype_a, report->dtype_b, &report->tally)) {
                 plan_again(comparison, plan, p, i);
             }
         }
