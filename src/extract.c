@@ -170,6 +170,7 @@ static enum gradcmp_status extract(struct gcmp_extraction *extraction, struct de
     for (size_t i = 0; i < extraction->count; i++) {
         GCMP_TRY(gcmp_extraction_stream(extraction, &extraction->items[i], error));
     }
+    gcmp_extraction_end(extraction);
     return GRADCMP_OK;
 }
 

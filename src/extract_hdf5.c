@@ -72,6 +72,7 @@ static enum gradcmp_status write_all(struct gcmp_extraction *extraction,
     for (size_t i = 0; i < extraction->count; i++) {
         GCMP_TRY(write_item(extraction, writer, &extraction->items[i], error));
     }
+    gcmp_extraction_end(extraction);
     return GRADCMP_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "extraction.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,6 +264,22 @@ static int emit(struct gcmp_extraction *extraction, const void *elems, size_t by
                : extraction->emit(extraction->user, elems, bytes);
 }
 
+/* Count what binary32 has no room for: of the types that are read, float64 alone reaches beyond. */
+static void count_lost(struct gcmp_extraction *extraction, const void *from, const float *converted,
+                       size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        double value;
+        memcpy(&value, (const unsigned char *)from + i * sizeof value, sizeof value);
+        extraction->beyond += isfinite(value) && !isfinite(converted[i]);
+        if (value != 0.0 && converted[i] == 0.0F) {
+            extraction->vanished++;
+            extraction->vanishing = extraction->vanishing == NULL
+                                        ? extraction->current->parameter->name
+                                        : extraction->vanishing;
+        }
+    }
+}
+
 /* Pass elements on, converted where that was asked for. */
 static int write_elems(void *user, const void *elems, size_t bytes) {
     struct gcmp_extraction *extraction = user;
@@ -278,6 +295,9 @@ static int write_elems(void *user, const void *elems, size_t bytes) {
     for (size_t left = bytes / width; left > 0 && !extraction->has_failed;) {
         size_t count = left < CONVERT_ELEMS ? left : CONVERT_ELEMS;
         gcmp_convert_float32(from, stored, count, converted);
+        if (stored == GRADCMP_DTYPE_FLOAT64) {
+            count_lost(extraction, from, converted, count);
+        }
         extraction->has_failed =
             emit(extraction, converted, count * sizeof converted[0], GRADCMP_DTYPE_FLOAT32) != 0;
         from += count * width;
@@ -349,9 +369,30 @@ enum gradcmp_status gcmp_extraction_stream(struct gcmp_extraction *extraction,
         .sink = write_elems,
         .sink_user = extraction};
     extraction->current = item;
+    extraction->beyond = 0;
     enum gradcmp_status status = gcmp_engine_run(&job, 1, &engine, &side_error, 1, error);
     if (extraction->has_failed) {
         GCMP_FAIL(error, GRADCMP_ERROR_IO, "the extracted tensors could not be written");
     }
-    return status;
+    GCMP_TRY(status);
+    if (extraction->beyond > 0) {
+        GCMP_FAIL(error, GRADCMP_ERROR_UNSUPPORTED,
+                  "%s (%s): %llu of %llu elements, finite as stored, would be infinite as float32; "
+                  "extract without --as float32",
+                  item->parameter->name, item->parameter->state,
+                  (unsigned long long)extraction->beyond,
+                  (unsigned long long)item->parameter->elem_count);
+    }
+    return GRADCMP_OK;
+}
+
+void gcmp_extraction_end(const struct gcmp_extraction *extraction) {
+    if (extraction->vanished > 0) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "%llu element%s, such as of %.160s, %s too small for float32 and 0 as written",
+                 (unsigned long long)extraction->vanished, extraction->vanished == 1 ? "" : "s",
+                 extraction->vanishing, extraction->vanished == 1 ? "is" : "are");
+        warn(extraction, text);
+    }
 }

@@ -29,6 +29,9 @@ struct gcmp_extraction {
     void *user;
     bool has_failed;
     const struct gcmp_extract_item *current;
+    uint64_t beyond;       /* finite elements of `current` that are infinite as written */
+    uint64_t vanished;     /* elements of all items that are 0 as written, and were not */
+    const char *vanishing; /* the first item with such; NULL: there is none */
 };
 
 /* A text about the run. */
@@ -51,9 +54,12 @@ gcmp_extraction_texts(struct gcmp_extraction *extraction,
                       struct gradcmp_error *error);
 
 /* Give the elements of an item to `emit`, as they are to be written, in order. IO where it failed;
- * those of the engine. */
+ * UNSUPPORTED where a finite one is infinite as float32; those of the engine. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_extraction_stream(struct gcmp_extraction *extraction,
                                                             const struct gcmp_extract_item *item,
                                                             struct gradcmp_error *error);
+
+/* All items were given: warn of those that float32 is too narrow for. */
+void gcmp_extraction_end(const struct gcmp_extraction *extraction);
 
 #endif
