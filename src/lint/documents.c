@@ -1,4 +1,5 @@
-/* Arguments and environments in JSON and YAML documents. */
+/* Arguments and environments in JSON and YAML documents. Both parsers bound how deeply sections
+ * lie in each other. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +8,35 @@
 #include "base/yaml_doc.h"
 #include "base/json_load.h"
 #include "base/json_text.h"
+#include "base/text.h"
 #include "lint/text.h"
 
-enum { MAX_SECTION_DEPTH = 4 };
+/* Sections are flat here. An argument whose name an earlier section has too is kept beside it, as
+ * "NAME (1)" and so on, so that a pair is compared in all of them. */
+static enum gradcmp_status set_argument(struct gcmp_lint_source *source, const char *key,
+                                        struct gcmp_lint_setting setting,
+                                        struct gradcmp_error *error) {
+    size_t before = source->count;
+    struct gcmp_lint_setting earlier = {0};
+    const char *name = gcmp_lint_argument_name(source->arena, key);
+    if (name == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    const struct gcmp_lint_setting *found = gcmp_lint_find(source, GCMP_LINT_ARG, name);
+    if (found != NULL) {
+        earlier = *found;
+    }
+    GCMP_TRY(gcmp_lint_set_argument(source, key, setting, error));
+    if (earlier.name == NULL || source->count != before) {
+        return GRADCMP_OK;
+    }
+    earlier.name = gcmp_arena_format(source->arena, "%s (%u)", name, earlier.times);
+    if (earlier.name == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    earlier.times = 1;
+    return gcmp_lint_set(source, &earlier, error);
+}
 
 /* Where the last key was found. */
 struct json_place {
@@ -75,9 +102,9 @@ static enum gradcmp_status set_json(const struct json_reader *reader, enum gcmp_
         GCMP_FAIL_MEMORY(reader->error);
     }
     setting.is_switch = json_is_boolean(value);
-    enum gradcmp_status status =
-        kind == GCMP_LINT_ENV ? gcmp_lint_set(reader->source, &setting, reader->error)
-                              : gcmp_lint_set_argument(reader->source, key, setting, reader->error);
+    enum gradcmp_status status = kind == GCMP_LINT_ENV
+                                     ? gcmp_lint_set(reader->source, &setting, reader->error)
+                                     : set_argument(reader->source, key, setting, reader->error);
     free(made);
     return status;
 }
@@ -113,32 +140,7 @@ static bool is_args_name(const char *key) {
            strcmp(key, "args") == 0 || strcmp(key, "arguments") == 0;
 }
 
-/* Arguments, flat or in sections; a section's values count under their own names. */
-static enum gradcmp_status read_json_args(const struct json_reader *reader, json_t *object,
-                                          int depth) {
-    const char *key;
-    json_t *value;
-    json_object_foreach(object, key, value) {
-        json_t *wrapped = json_object_get(value, "value"); /* config.json of Weights & Biases */
-        if (depth == 0 && json_is_object(value) && is_env_name(key)) {
-            GCMP_TRY(read_json_env(reader, value));
-        } else if (wrapped != NULL && json_object_size(value) <= 2) {
-            reader->source->has_args = true;
-            GCMP_TRY(set_json(reader, GCMP_LINT_ARG, key, wrapped));
-        } else if (json_is_object(value)) {
-            reader->source->has_args = reader->source->has_args || is_args_name(key);
-            if (depth < MAX_SECTION_DEPTH) {
-                GCMP_TRY(read_json_args(reader, value, depth + 1));
-            }
-        } else {
-            reader->source->has_args = true;
-            GCMP_TRY(set_json(reader, GCMP_LINT_ARG, key, value));
-        }
-    }
-    return GRADCMP_OK;
-}
-
-/* True where the document is an environment itself: all values are texts, and names in capitals. */
+/* True where an object is an environment itself: all values are texts, and names in capitals. */
 static bool is_environment(json_t *document) {
     const char *key;
     json_t *value;
@@ -148,6 +150,29 @@ static bool is_environment(json_t *document) {
         }
     }
     return json_object_size(document) > 0;
+}
+
+/* Arguments, flat or in sections; a section's values count under their own names. */
+static enum gradcmp_status read_json_args(const struct json_reader *reader, json_t *object,
+                                          int depth) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value) {
+        json_t *wrapped = json_object_get(value, "value"); /* config.json of Weights & Biases */
+        if (json_is_object(value) && is_env_name(key) && (depth == 0 || is_environment(value))) {
+            GCMP_TRY(read_json_env(reader, value));
+        } else if (wrapped != NULL && json_object_size(value) <= 2) {
+            reader->source->has_args = true;
+            GCMP_TRY(set_json(reader, GCMP_LINT_ARG, key, wrapped));
+        } else if (json_is_object(value)) {
+            reader->source->has_args = reader->source->has_args || is_args_name(key);
+            GCMP_TRY(read_json_args(reader, value, depth + 1));
+        } else {
+            reader->source->has_args = true;
+            GCMP_TRY(set_json(reader, GCMP_LINT_ARG, key, value));
+        }
+    }
+    return GRADCMP_OK;
 }
 
 enum gradcmp_status gcmp_lint_read_json(const char *bytes, size_t length_bytes,
@@ -181,14 +206,63 @@ enum gradcmp_status gcmp_lint_read_json(const char *bytes, size_t length_bytes,
 
 /* --- YAML --- */
 
+/* True for a plain scalar that JSON writes without quotes. */
+static bool is_bare(const struct gcmp_yaml *scalar) {
+    double real;
+    bool truth;
+    return gcmp_yaml_is_null(scalar) || gcmp_yaml_bool(scalar, &truth) ||
+           gcmp_yaml_real(scalar, &real);
+}
+
+static void add_scalar(struct gcmp_text *text, const struct gcmp_yaml *scalar) {
+    bool truth;
+    if (gcmp_yaml_is_null(scalar)) {
+        gcmp_text_add(text, "null");
+    } else if (gcmp_yaml_bool(scalar, &truth)) {
+        gcmp_text_add(text, truth ? "true" : "false");
+    } else {
+        const char *quote = is_bare(scalar) ? "" : "\"";
+        gcmp_text_addf(text, "%s%s%s", quote, scalar->text, quote);
+    }
+}
+
+/* Write a list or mapping as JSON does without blanks. The parser bounds its depth. */
+static void add_yaml(struct gcmp_text *text, const struct gcmp_yaml *node) {
+    if (node->kind == GCMP_YAML_SCALAR) {
+        add_scalar(text, node);
+        return;
+    }
+    bool is_mapping = node->kind == GCMP_YAML_MAPPING;
+    gcmp_text_add(text, is_mapping ? "{" : "[");
+    for (size_t i = 0; i < node->count; i++) {
+        gcmp_text_add(text, i == 0 ? "" : ",");
+        if (is_mapping) {
+            gcmp_text_addf(text, "\"%s\":", node->keys[i]->text);
+        }
+        add_yaml(text, node->items[i]);
+    }
+    gcmp_text_add(text, is_mapping ? "}" : "]");
+}
+
+static const char *yaml_text(struct gcmp_arena *arena, const struct gcmp_yaml *node) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    add_yaml(&text, node);
+    const char *own = text.failed ? NULL : gcmp_arena_dup(arena, text.bytes);
+    gcmp_text_free(&text);
+    return own;
+}
+
 static enum gradcmp_status set_yaml(struct gcmp_lint_source *source, enum gcmp_lint_kind kind,
                                     const struct gcmp_yaml *key, const struct gcmp_yaml *value,
                                     struct gradcmp_error *error) {
     bool truth = false;
     struct gcmp_lint_setting setting = {.kind = kind, .name = key->text, .line = key->line};
     if (value->kind != GCMP_YAML_SCALAR) {
-        setting.text = "(a list or mapping)";
+        setting.text = yaml_text(source->arena, value);
         setting.line = value->line;
+        if (setting.text == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
     } else if (kind == GCMP_LINT_ARG && gcmp_yaml_bool(value, &truth)) {
         setting.is_switch = true;
         setting.text = truth ? "true" : "false";
@@ -199,7 +273,7 @@ static enum gradcmp_status set_yaml(struct gcmp_lint_source *source, enum gcmp_l
         setting.text = setting.text == NULL ? "" : setting.text;
         return gcmp_lint_set(source, &setting, error);
     }
-    return gcmp_lint_set_argument(source, key->text, setting, error);
+    return set_argument(source, key->text, setting, error);
 }
 
 static enum gradcmp_status read_yaml_env(struct gcmp_lint_source *source,
@@ -217,15 +291,27 @@ static enum gradcmp_status read_yaml_env(struct gcmp_lint_source *source,
     return GRADCMP_OK;
 }
 
+/* True where a mapping deeper down is an environment: all values are scalars, and names in
+ * capitals. */
+static bool is_yaml_environment(const struct gcmp_yaml *mapping) {
+    for (size_t i = 0; i < mapping->count; i++) {
+        if (mapping->items[i]->kind != GCMP_YAML_SCALAR ||
+            strpbrk(mapping->keys[i]->text, "abcdefghijklmnopqrstuvwxyz-") != NULL) {
+            return false;
+        }
+    }
+    return mapping->count > 0;
+}
+
 static enum gradcmp_status read_yaml_args(struct gcmp_lint_source *source,
-                                          const struct gcmp_yaml *mapping, int depth,
+                                          const struct gcmp_yaml *mapping,
                                           struct gradcmp_error *error) {
     for (size_t i = 0; i < mapping->count; i++) {
         const struct gcmp_yaml *value = mapping->items[i];
         if (value->kind == GCMP_YAML_MAPPING && mapping->keys[i]->text[0] != '-') {
-            if (depth < MAX_SECTION_DEPTH) {
-                GCMP_TRY(read_yaml_args(source, value, depth + 1, error));
-            }
+            bool is_env = is_env_name(mapping->keys[i]->text) && is_yaml_environment(value);
+            GCMP_TRY(is_env ? read_yaml_env(source, value, error)
+                            : read_yaml_args(source, value, error));
             continue;
         }
         source->has_args = true;
@@ -234,28 +320,70 @@ static enum gradcmp_status read_yaml_args(struct gcmp_lint_source *source,
     return GRADCMP_OK;
 }
 
-/* The sections of a test's model_config.yaml: what is in others (anchors, the kind of test) is no
- * setting. */
-static enum gradcmp_status read_yaml_sections(struct gcmp_lint_source *source,
-                                              const struct gcmp_yaml *document, bool *found,
-                                              struct gradcmp_error *error) {
+static bool is_section(const struct gcmp_yaml *value) {
+    return value->kind == GCMP_YAML_MAPPING || gcmp_yaml_is_null(value);
+}
+
+/* Read the environment at the top of a document. */
+static enum gradcmp_status read_yaml_top_env(struct gcmp_lint_source *source,
+                                             const struct gcmp_yaml *document,
+                                             struct gradcmp_error *error) {
     for (size_t i = 0; i < document->count; i++) {
         const struct gcmp_yaml *value = document->items[i];
-        const char *key = document->keys[i]->text;
-        bool is_empty = gcmp_yaml_is_null(value);
-        if (is_env_name(key) && (value->kind == GCMP_YAML_MAPPING || is_empty)) {
-            *found = source->has_env = true;
-            if (!is_empty) {
+        if (is_env_name(document->keys[i]->text) && is_section(value)) {
+            source->has_env = true;
+            if (!gcmp_yaml_is_null(value)) {
                 GCMP_TRY(read_yaml_env(source, value, error));
-            }
-        } else if (is_args_name(key) && (value->kind == GCMP_YAML_MAPPING || is_empty)) {
-            *found = source->has_args = true;
-            if (!is_empty) {
-                GCMP_TRY(read_yaml_args(source, value, 0, error));
             }
         }
     }
     return GRADCMP_OK;
+}
+
+/* The arguments of a test's model_config.yaml: what is in other sections (anchors, the kind of
+ * test) is no setting. *found where the document has them. */
+static enum gradcmp_status read_yaml_sections(struct gcmp_lint_source *source,
+                                              const struct gcmp_yaml *document, bool *found,
+                                              struct gradcmp_error *error) {
+    const char *other = NULL;
+    for (size_t i = 0; i < document->count; i++) {
+        const struct gcmp_yaml *value = document->items[i];
+        const char *key = document->keys[i]->text;
+        if (is_args_name(key) && is_section(value)) {
+            *found = source->has_args = true;
+            if (!gcmp_yaml_is_null(value)) {
+                GCMP_TRY(read_yaml_args(source, value, error));
+            }
+        } else if (value->kind == GCMP_YAML_MAPPING && !is_env_name(key) && other == NULL) {
+            other = key;
+        }
+    }
+    if (*found && other != NULL) {
+        gcmp_lint_note(source,
+                       "%s: the section \"%.100s\" is not looked at, beside one that says to "
+                       "hold the arguments",
+                       source->path, other);
+    }
+    return GRADCMP_OK;
+}
+
+/* Everything but an environment at the top is arguments. */
+static enum gradcmp_status read_yaml_rest(struct gcmp_lint_source *source,
+                                          const struct gcmp_yaml *document,
+                                          struct gradcmp_error *error) {
+    struct gcmp_yaml rest = {.kind = GCMP_YAML_MAPPING, .line = document->line};
+    rest.items = gcmp_arena_alloc(source->arena, document->count, sizeof *rest.items);
+    rest.keys = gcmp_arena_alloc(source->arena, document->count, sizeof *rest.keys);
+    if (rest.items == NULL || rest.keys == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    for (size_t i = 0; i < document->count; i++) {
+        if (!is_env_name(document->keys[i]->text) || !is_section(document->items[i])) {
+            rest.items[rest.count] = document->items[i];
+            rest.keys[rest.count++] = document->keys[i];
+        }
+    }
+    return read_yaml_args(source, &rest, error);
 }
 
 enum gradcmp_status gcmp_lint_read_yaml(const char *bytes, size_t length_bytes,
@@ -269,12 +397,13 @@ enum gradcmp_status gcmp_lint_read_yaml(const char *bytes, size_t length_bytes,
         GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, source->path, GRADCMP_NO_OFFSET,
                      "expected a mapping of settings");
     }
+    GCMP_TRY(read_yaml_top_env(source, document, error));
     GCMP_TRY(read_yaml_sections(source, document, &found, error));
     if (!found) {
         const struct gcmp_yaml *training = gcmp_yaml_get(document, "training");
         source->is_mindspeed_mm =
             training != NULL && gcmp_yaml_get(training, "use_deter_comp") != NULL;
-        GCMP_TRY(read_yaml_args(source, document, 0, error));
+        GCMP_TRY(read_yaml_rest(source, document, error));
     }
     if (!source->has_args && !source->has_env) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, source->path, GRADCMP_NO_OFFSET,

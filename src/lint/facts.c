@@ -77,16 +77,28 @@ const struct gcmp_lint_setting *gcmp_lint_find(const struct gcmp_lint_source *so
     return &source->settings[index];
 }
 
+/* The name of an argument, from its spelling; its length. */
+static size_t write_name(char name[MAX_KEY_BYTES], const char *spelling) {
+    size_t at = 0;
+    spelling += strspn(spelling, "-");
+    for (; spelling[at] != '\0' && at + 1 < MAX_KEY_BYTES; at++) {
+        name[at] = spelling[at] == '-' ? '_' : spelling[at];
+    }
+    name[at] = '\0';
+    return at;
+}
+
+const char *gcmp_lint_argument_name(struct gcmp_arena *arena, const char *spelling) {
+    char name[MAX_KEY_BYTES];
+    (void)write_name(name, spelling);
+    return gcmp_arena_dup(arena, name);
+}
+
 enum gradcmp_status gcmp_lint_set_argument(struct gcmp_lint_source *source, const char *spelling,
                                            struct gcmp_lint_setting setting,
                                            struct gradcmp_error *error) {
     char name[MAX_KEY_BYTES];
-    size_t at = 0;
-    spelling += strspn(spelling, "-");
-    for (; spelling[at] != '\0' && at + 1 < sizeof name; at++) {
-        name[at] = spelling[at] == '-' ? '_' : spelling[at];
-    }
-    name[at] = '\0';
+    size_t at = write_name(name, spelling);
     setting.kind = GCMP_LINT_ARG;
     setting.name = name;
     if (setting.text == NULL && setting.is_switch) {

@@ -78,6 +78,9 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_lint_set_argument(struct gcmp_lint_sou
                                                             struct gcmp_lint_setting setting,
                                                             struct gradcmp_error *error);
 
+/* The name that an argument of that spelling gets, owned by the arena; NULL without memory. */
+const char *gcmp_lint_argument_name(struct gcmp_arena *arena, const char *spelling);
+
 /* True for a setting whose value means yes: a switch that is on, "true", "yes", "on", a number that
  * is not 0. */
 bool gcmp_lint_is_true(const struct gcmp_lint_setting *setting);

@@ -221,14 +221,23 @@ static bool is_nothing(const struct gcmp_lint_setting *setting) {
     return setting == NULL || setting->text == NULL || strcmp(setting->text, "false") == 0;
 }
 
+/* The name by which an argument is known: without the sections before it ("model.hidden_dropout"),
+ * and without the count behind one that several sections have ("seed (1)"). */
+static bool is_argument_in(const char *name, const char *const names[]) {
+    const char *dot = strrchr(name, '.');
+    const char *own = dot == NULL ? name : dot + 1;
+    const char *count = strstr(own, " (");
+    return gcmp_find_word(own, count == NULL ? strlen(own) : (size_t)(count - own), names) != NULL;
+}
+
 static const char *rule_of(const struct gcmp_lint_setting *setting) {
     if (setting->kind == GCMP_LINT_PACKAGE) {
         return "PR03";
     }
-    if (is_in(setting->name, topology)) {
+    if (is_argument_in(setting->name, topology)) {
         return "PR04";
     }
-    if (is_in(setting->name, spoiling)) {
+    if (is_argument_in(setting->name, spoiling)) {
         return "PR01";
     }
     return gcmp_lint_is_relevant(setting->kind, setting->name) || is_of_family(setting->name)

@@ -1,0 +1,51 @@
+# Documents: all that stands in them counts, however deep it lies and whatever its form.
+. "$TESTS_CLI/lib.sh"
+verdict() { # FORM ONE [TWO]: the findings and the last line
+    printf '%s\n' "$2" >one.$1
+    set -- "$1" one.$1 ${3+"$3"}
+    if [ $# = 3 ]; then
+        printf '%s\n' "$3" >two.$1
+        set -- "$1" --pair one.$1 two.$1
+    fi
+    shift
+    echo "\$ gradcmp lint $*"
+    { gradcmp lint "$@" || :; } | grep -E '^  (error|warning|info)|^- |^(PASS|WARN|FAIL|INVALID)'
+    echo
+}
+# Lists.
+verdict yaml 'seed: 1
+data_path: [a, 0.5]' 'seed: 1
+data_path: [a, 0.7]'
+verdict yaml 'seed: 1
+data_path: [a, {b: [true, ~]}]' 'seed: 1
+data_path: ["a", {"b": [true, null]}]'
+# Deep sections, and a name in two of them.
+verdict json '{"a": {"b": {"c": {"d": {"e": {"hidden_dropout": 0.1}}}}}}' \
+    '{"a": {"b": {"c": {"d": {"e": {"hidden_dropout": 0.2}}}}}}'
+verdict json '{"a": {"seed": 1}, "b": {"seed": 2}}' '{"a": {"seed": 3}, "b": {"seed": 2}}'
+verdict yaml 'a: {seed: 1}
+b: {seed: 2}' 'a: {seed: 3}
+b: {seed: 2}'
+verdict json '{"deterministic_mode": true, "seed": 1, "a": {"b": {"c": {"d": {"e": {"tp_comm_overlap": true}}}}}}'
+# Arguments beside an environment, and an environment deeper down.
+verdict yaml 'env:
+  NCCL_ALGO: Ring
+training:
+  seed: 1' 'env:
+  NCCL_ALGO: Ring
+training:
+  seed: 2'
+verdict yaml 'env:
+  NCCL_ALGO: Ring
+deterministic_mode: false
+tp_comm_overlap: true'
+verdict yaml 'run:
+  env: {NCCL_ALGO: Tree}
+deterministic_mode: true'
+verdict json '{"run": {"env": {"NCCL_ALGO": "Tree"}}, "deterministic_mode": true}'
+verdict json '{"model": {"env": {"seed": 1}}, "deterministic_mode": true}'
+# Sections beside those of a test's configuration.
+verdict yaml 'ENV_VARS: {NCCL_ALGO: Ring}
+MODEL_ARGS: {--deterministic-mode: true}
+TEST_TYPE: regular
+other: {seed: 1}'
