@@ -295,6 +295,7 @@ static enum gradcmp_status keep_launch(struct gcmp_script *script, size_t progra
     }
     struct gcmp_script_launch launch = {.is_there = true, .score = score};
     launch.line = script->words.items[program].line;
+    launch.program = base_name(gcmp_shell_text_of(shell, script->words.items[program].value));
     launch.argument_count = script->words.count - program - 1;
     launch.arguments =
         gcmp_arena_alloc(shell->arena, launch.argument_count, sizeof *launch.arguments);

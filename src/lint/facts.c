@@ -59,6 +59,7 @@ enum gradcmp_status gcmp_lint_set(struct gcmp_lint_source *source,
     struct gcmp_lint_setting own = *setting;
     GCMP_TRY(copy(source->arena, &own.name, error));
     GCMP_TRY(copy(source->arena, &own.text, error));
+    GCMP_TRY(copy(source->arena, &own.more, error));
     GCMP_TRY(copy(source->arena, &own.raw, error));
     unsigned times = own.times > 0 ? own.times : 1;
     own.times = source->settings[index].times + (own.is_unset ? 0 : times);

@@ -18,6 +18,7 @@ struct gcmp_lint_setting {
     enum gcmp_lint_kind kind;
     const char *name; /* arguments: with underscores and without dashes, "tp_comm_overlap" */
     const char *text; /* the value, shell defaults taken; NULL: none (null, None) */
+    const char *more; /* further words of an argument: "b c" of "--name a b c"; NULL: none */
     const char *raw;  /* as written, where it depends on a variable that is not known; else NULL */
     bool is_switch;   /* an argument without a value, or a bool: `text` is "true" or "false" */
     bool is_unset;    /* known to be taken away again */
@@ -55,6 +56,9 @@ struct gcmp_lint_source {
     uint64_t first_stray_line;
     const char *unknown_arguments; /* a word of the launch that is not known and may hold any */
     uint64_t unknown_line;
+    const char *program;  /* of a script's launch, without its folder; NULL: not known */
+    const char *operands; /* words of the launch that are no options; NULL: none */
+    uint64_t program_line;
     const char *conditional_argument; /* a word of the launch that may stand for others */
     uint64_t conditional_line;
     const char **notes;

@@ -218,7 +218,8 @@ static bool is_looked_at(const struct gcmp_lint_setting *setting) {
 
 /* A switch that is off, or None, is the same as one that is not there. */
 static bool is_nothing(const struct gcmp_lint_setting *setting) {
-    return setting == NULL || setting->text == NULL || strcmp(setting->text, "false") == 0;
+    return setting == NULL || setting->text == NULL ||
+           (setting->more == NULL && strcmp(setting->text, "false") == 0);
 }
 
 /* The name by which an argument is known: without the sections before it ("model.hidden_dropout"),
@@ -335,6 +336,10 @@ static bool is_same(const struct gcmp_lint_setting *a, const struct gcmp_lint_se
     if (a == NULL || b == NULL || a->text == NULL || b->text == NULL) {
         return false;
     }
+    if ((a->more == NULL) != (b->more == NULL) ||
+        (a->more != NULL && strcmp(a->more, b->more) != 0)) {
+        return false;
+    }
     return strcmp(a->text, b->text) == 0 ||
            (is_case_blind(a) && strcasecmp(a->text, b->text) == 0) ||
            (a->kind == GCMP_LINT_ARG && is_same_number(a->text, b->text));
@@ -357,6 +362,10 @@ static enum gradcmp_status judge_same(struct gcmp_lint_content *content,
     return GRADCMP_OK;
 }
 
+static bool more_of(const struct gcmp_lint_setting *setting) {
+    return setting != NULL && setting->more != NULL;
+}
+
 static enum gradcmp_status compare(struct gcmp_lint_content *content,
                                    const struct gcmp_lint_setting *a,
                                    const struct gcmp_lint_setting *b, struct gcmp_arena *arena,
@@ -371,7 +380,10 @@ static enum gradcmp_status compare(struct gcmp_lint_content *content,
     }
     struct gcmp_lint_finding finding = {.subject = there->name, .line = there->line};
     finding.file = a != NULL ? sources[0].path : sources[1].path;
-    finding.value = gcmp_arena_format(arena, "%s | %s", gcmp_lint_shown(a), gcmp_lint_shown(b));
+    finding.value =
+        gcmp_arena_format(arena, "%s%s%s | %s%s%s", gcmp_lint_shown(a), more_of(a) ? " " : "",
+                          more_of(a) ? a->more : "", gcmp_lint_shown(b), more_of(b) ? " " : "",
+                          more_of(b) ? b->more : "");
     if (finding.value == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
@@ -384,6 +396,32 @@ static enum gradcmp_status compare(struct gcmp_lint_content *content,
         finding.severity = GCMP_LINT_WARNING; /* may matter: NCCL_PROTO does, NCCL_DEBUG does not */
     }
     return gcmp_lint_add(content, rule, finding, error);
+}
+
+/* Compare what is no setting of two launches: the program, and its operands, such as the name of a
+ * file of settings. */
+static enum gradcmp_status compare_launches(struct gcmp_lint_content *content,
+                                            struct gcmp_arena *arena, struct gradcmp_error *error) {
+    const struct gcmp_lint_source *a = &content->run.sources[0], *b = &content->run.sources[1];
+    const struct {
+        const char *subject, *rule, *a, *b;
+    } parts[] = {{"program", "PR01", a->program, b->program},
+                 {"operands", "PR07", a->operands, b->operands}};
+    for (size_t i = 0; i < 2 && a->program != NULL && b->program != NULL; i++) {
+        const char *one = parts[i].a == NULL ? "" : parts[i].a;
+        const char *other = parts[i].b == NULL ? "" : parts[i].b;
+        if (strcmp(one, other) == 0) {
+            continue;
+        }
+        struct gcmp_lint_finding finding = {.subject = parts[i].subject, .file = a->path};
+        finding.line = a->program_line;
+        finding.value = gcmp_arena_format(arena, "%s | %s", one, other);
+        if (finding.value == NULL) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        GCMP_TRY(gcmp_lint_add(content, parts[i].rule, finding, error));
+    }
+    return GRADCMP_OK;
 }
 
 static bool has_kind(const struct gcmp_lint_source *source, enum gcmp_lint_kind kind) {
@@ -416,6 +454,7 @@ enum gradcmp_status gcmp_lint_judge_pair(struct gcmp_lint_content *content,
             GCMP_TRY(compare(content, NULL, one, arena, error));
         }
     }
+    GCMP_TRY(compare_launches(content, arena, error));
     GCMP_TRY(gcmp_lint_judge_hidden(content, a, error));
     return gcmp_lint_judge_hidden(content, b, error);
 }

@@ -564,6 +564,9 @@ const struct gcmp_lint_rule gcmp_lint_rules[] = {
      "differs, and is not known to change what is computed", "none", "gradcmp", NULL},
     {"PR06", GCMP_LINT_PAIR, 0, INFO, "a setting", "stated in both", "only one run states it",
      "state it in both", "gradcmp", NULL},
+    {"PR07", GCMP_LINT_PAIR, 0, WARNING, "what is not compared", "the same in both runs",
+     "what it stands for is not looked at, and may decide what is computed",
+     "compare by hand what it stands for", "gradcmp", NULL},
     {NULL, 0, 0, INFO, NULL, NULL, NULL, NULL, NULL, NULL}};
 
 const struct gcmp_lint_rule *gcmp_lint_rule_find(const char *id) {

@@ -16,6 +16,7 @@ struct gcmp_script_heredoc {
 struct gcmp_script_launch {
     bool is_there;
     unsigned score;
+    const char *program; /* without its folder */
     size_t argument_count;
     struct gcmp_shell_word *arguments; /* behind the program's name */
     struct gcmp_lint_setting *env;
