@@ -2,7 +2,8 @@
  * of arguments: megatron/training/arguments.py; of content_metadata:
  * megatron/training/checkpointing.py.
  *
- * Limits: MAX_SETTINGS; MAX_OPTIMIZERS chained optimizers of MAX_GROUPS groups are looked at. */
+ * Limits: MAX_SETTINGS; MAX_LIST_BYTES of one value that is no scalar, MAX_LISTS_BYTES of all;
+ * MAX_OPTIMIZERS chained optimizers of MAX_GROUPS groups are looked at. */
 #include "formats/megatron_args.h"
 
 #include <stdio.h>
@@ -12,9 +13,11 @@
 #include "base/dtype.h"
 #include "formats/mixed_betas.h"
 #include "formats/torch_file.h"
+#include "formats/value_text.h"
 
 /* Real runs have about 900 arguments. */
 enum { MAX_SETTINGS = 4096, MAX_OPTIMIZERS = 64, MAX_GROUPS = 256, MAX_VALUE_BYTES = 256 };
+enum { MAX_LIST_BYTES = 1 << 16, MAX_LISTS_BYTES = 1 << 22 };
 
 /* The last word of "module name": a class or a type by its own name. */
 static const char *short_name(const struct gcmp_node *global) {
@@ -86,17 +89,43 @@ static enum gradcmp_status set_scalar(struct gradcmp_catalogue *catalogue, const
     return gcmp_catalogue_set(catalogue, &setting, error);
 }
 
-/* Record every scalar of a dict. */
+/* Record what is no scalar as one text; *left bytes are left for such. */
+static enum gradcmp_status set_list(struct gradcmp_catalogue *catalogue, const char *prefix,
+                                    const char *name, const struct gcmp_node *value, size_t *left,
+                                    struct gradcmp_error *error) {
+    char full[MAX_VALUE_BYTES], buffer[MAX_VALUE_BYTES];
+    struct gradcmp_setting setting = {.name = full, .kind = GRADCMP_SETTING_TEXT}, scalar = {0};
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    int length = snprintf(full, sizeof full, "%s%s", prefix, name == NULL ? "" : name);
+    if (name == NULL || length >= (int)sizeof full || make_setting(value, buffer, &scalar)) {
+        return GRADCMP_OK;
+    }
+    gcmp_value_text(&text, value, *left < MAX_LIST_BYTES ? *left : MAX_LIST_BYTES);
+    *left -= text.length_bytes < *left ? text.length_bytes : *left;
+    setting.text = text.bytes;
+    enum gradcmp_status status = text.failed ? gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL,
+                                                              GRADCMP_NO_OFFSET, "out of memory")
+                                             : gcmp_catalogue_set(catalogue, &setting, error);
+    gcmp_text_free(&text);
+    return status;
+}
+
+/* Record every value of a dict. */
 static enum gradcmp_status set_all(struct gradcmp_catalogue *catalogue, const char *prefix,
                                    const struct gcmp_node *dict, struct gradcmp_error *error) {
-    size_t count = gcmp_node_count(dict);
+    size_t count = gcmp_node_count(dict), left = MAX_LISTS_BYTES;
     for (size_t i = 0; i < count && catalogue->setting_count < MAX_SETTINGS; i++) {
         const struct gcmp_node *key, *value;
         if (gcmp_node_pair(dict, i, &key, &value)) {
-            GCMP_TRY(set_scalar(catalogue, prefix, gcmp_node_text(key), value, error));
+            const char *name = gcmp_node_text(key);
+            GCMP_TRY(set_scalar(catalogue, prefix, name, value, error));
+            GCMP_TRY(set_list(catalogue, prefix, name, value, &left, error));
         }
     }
-    return GRADCMP_OK;
+    struct gradcmp_setting rest = {
+        .name = "further arguments", .kind = GRADCMP_SETTING_TEXT, .text = GCMP_VALUE_NOT_READ};
+    return catalogue->setting_count < MAX_SETTINGS ? GRADCMP_OK
+                                                   : gcmp_catalogue_set(catalogue, &rest, error);
 }
 
 /* The groups of an optimizer: Megatron wraps the one that has them in others. */

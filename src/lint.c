@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "base/catalogue.h"
+#include "base/decimal.h"
 #include "base/text.h"
 #include "checkpoint.h"
 #include "formats/megatron_args.h"
 #include "formats/torch_file.h"
+#include "formats/value_text.h"
 #include "lint/lint.h"
 #include "lint/text.h"
 #include "report/page.h"
@@ -45,11 +47,12 @@ static enum gradcmp_status take_setting(struct gcmp_lint_source *source,
         own.text = number;
         break;
     case GRADCMP_SETTING_FLOAT:
-        snprintf(number, sizeof number, "%.17g", setting->number);
+        gcmp_decimal_write(setting->number, number);
         own.text = number;
         break;
     case GRADCMP_SETTING_TEXT:
         own.text = setting->text;
+        own.is_partial = strstr(setting->text, GCMP_VALUE_NOT_READ) != NULL;
         break;
     default:
         break;

@@ -88,6 +88,15 @@ bool gcmp_decimal_is_held(const struct gcmp_decimal *decimal, double value) {
     return same == decimal->count && strtol(letter + 1, NULL, 10) == decimal->exponent;
 }
 
+void gcmp_decimal_write(double value, char out[GCMP_REAL_BYTES]) {
+    for (int precision = DBL_DIG; precision <= DBL_DECIMAL_DIG; precision++) {
+        snprintf(out, GCMP_REAL_BYTES, "%.*g", precision, value);
+        if (strtod(out, NULL) == value) {
+            break;
+        }
+    }
+}
+
 int gcmp_factor_digits(double factor) {
     double off = fabs(fabs(factor) - 1.0);
     if (!(off > 0.0 && off < 0.01)) {

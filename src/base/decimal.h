@@ -27,6 +27,10 @@ bool gcmp_decimal_same(const struct gcmp_decimal *a, const struct gcmp_decimal *
  * ...992, 1e-400, which becomes 0, or one of twenty digits that no binary64 has. */
 bool gcmp_decimal_is_held(const struct gcmp_decimal *decimal, double value);
 
+/* Write the fewest digits, from 15 on, from which the same number is read back. */
+enum { GCMP_REAL_BYTES = 40 };
+void gcmp_decimal_write(double value, char out[GCMP_REAL_BYTES]);
+
 /* Digits after "%.*g" that tell a factor from 1: 4, or where it is near to 1 enough for two of its
  * distance. */
 int gcmp_factor_digits(double factor);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/decimal.h"
 
 enum { SHOWN_BYTES = 60 };
 
@@ -64,7 +65,7 @@ size_t gcmp_bits_lower(const struct gcmp_bits_items *items, const char *path) {
 /* The fewest digits from which the same number is read back. */
 static void show_float(struct gcmp_text *text, const unsigned char *bytes) {
     double value;
-    char digits[40];
+    char digits[GCMP_REAL_BYTES];
     memcpy(&value, bytes, sizeof value);
     if (isnan(value)) {
         uint64_t pattern;
@@ -72,12 +73,7 @@ static void show_float(struct gcmp_text *text, const unsigned char *bytes) {
         gcmp_text_addf(text, "nan (0x%016llx)", (unsigned long long)pattern);
         return;
     }
-    for (int precision = 15; precision <= 17; precision++) {
-        snprintf(digits, sizeof digits, "%.*g", precision, value);
-        if (strtod(digits, NULL) == value) {
-            break;
-        }
-    }
+    gcmp_decimal_write(value, digits);
     gcmp_text_add(text, digits);
     if (strpbrk(digits, ".einf") == NULL) {
         gcmp_text_add(text, ".0");

@@ -1,5 +1,6 @@
 /* Arguments and environments in JSON and YAML documents. Both parsers bound how deeply sections
  * lie in each other. */
+#include <float.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +80,8 @@ static uint64_t line_of(const struct json_reader *reader, const char *key) {
     return place->line;
 }
 
-/* The text of a scalar: the string itself, else as JSON writes it; NULL for null. The caller frees
+/* The text of a value: the string itself, else as JSON writes it, with the fewest digits that give
+ * its numbers back; NULL for null. The caller frees
  * *made. */
 static const char *scalar_text(const json_t *value, char **made) {
     *made = NULL;
@@ -89,7 +91,17 @@ static const char *scalar_text(const json_t *value, char **made) {
     if (json_is_null(value)) {
         return NULL;
     }
-    *made = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    for (size_t digits = DBL_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
+        free(*made);
+        *made =
+            json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | (size_t)JSON_REAL_PRECISION(digits));
+        json_t *back = *made == NULL ? NULL : json_loads(*made, JSON_DECODE_ANY, NULL);
+        bool is_whole = json_equal(back, value);
+        json_decref(back);
+        if (is_whole) {
+            break;
+        }
+    }
     return *made;
 }
 

@@ -25,6 +25,7 @@ struct gcmp_lint_setting {
     bool is_unresolved;  /* the value is not known */
     bool is_defaulted;   /* the default of ${X:-default} is taken */
     bool is_conditional; /* only a branch sets it */
+    bool is_partial;     /* `text` does not tell all of it */
     unsigned times;      /* assigned in this source */
     uint64_t line;       /* 0: none */
 };

@@ -328,6 +328,34 @@ static bool is_case_blind(const struct gcmp_lint_setting *setting) {
                      (setting->kind == GCMP_LINT_ENV && is_in(setting->name, without_case));
 }
 
+/* The next word of a list, as JSON has it ("[0.5,\"a b\"]") or as a command line ("0.5 a b"):
+ * quotes, commas and brackets end words as blanks do. */
+static size_t next_word(const char **at) {
+    static const char ends[] = " \t\",[]";
+    *at += strspn(*at, ends);
+    return strcspn(*at, ends);
+}
+
+/* True for one list that a command line and a document or checkpoint spell in their own ways. */
+static bool is_same_list(const struct gcmp_lint_setting *line,
+                         const struct gcmp_lint_setting *list) {
+    if (list->text[0] != '[' || list->more != NULL || line->text[0] == '[') {
+        return false;
+    }
+    const char *parts[] = {line->text, line->more == NULL ? "" : line->more};
+    const char *at = list->text;
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t count; (count = next_word(&parts[i])) > 0; parts[i] += count) {
+            size_t other = next_word(&at);
+            if (count != other || memcmp(parts[i], at, count) != 0) {
+                return false;
+            }
+            at += other;
+        }
+    }
+    return next_word(&at) == 0;
+}
+
 /* True for values that mean the same, whichever way they are written. */
 static bool is_same(const struct gcmp_lint_setting *a, const struct gcmp_lint_setting *b) {
     if (is_nothing(a) && is_nothing(b)) {
@@ -335,6 +363,9 @@ static bool is_same(const struct gcmp_lint_setting *a, const struct gcmp_lint_se
     }
     if (a == NULL || b == NULL || a->text == NULL || b->text == NULL) {
         return false;
+    }
+    if (a->kind == GCMP_LINT_ARG && (is_same_list(a, b) || is_same_list(b, a))) {
+        return true;
     }
     if ((a->more == NULL) != (b->more == NULL) ||
         (a->more != NULL && strcmp(a->more, b->more) != 0)) {
@@ -354,6 +385,12 @@ static enum gradcmp_status judge_same(struct gcmp_lint_content *content,
     const struct gcmp_lint_setting *sides[] = {a, b};
     size_t before = content->count;
     for (size_t i = 0; i < 2 && content->count == before; i++) {
+        if (sides[i] != NULL && sides[i]->is_partial) {
+            struct gcmp_lint_finding finding = {.subject = sides[i]->name,
+                                                .value = sides[i]->text,
+                                                .file = content->run.sources[i].path};
+            return gcmp_lint_add(content, "PR07", finding, error);
+        }
         const char *rule = sides[i] == NULL ? "" : rule_of(sides[i]);
         if (strcmp(rule, "PR01") == 0 || strcmp(rule, "PR02") == 0) {
             GCMP_TRY(gcmp_lint_judge_known(content, &content->run.sources[i], sides[i], error));

@@ -65,10 +65,32 @@ static void test_read__scalars_become_settings(void **state) {
     assert_string_equal(setting(run, "params_dtype")->text, "float16");
     assert_string_equal(setting(run, "backend")->text, "AttnBackend(4)");
     assert_string_equal(setting(run, "device")->text, "device(cpu)");
-    assert_null(gcmp_catalogue_setting(&run->catalogue, "list"));
-    assert_null(gcmp_catalogue_setting(&run->catalogue, "huge"));
+    assert_string_equal(setting(run, "list")->text, "[1,2]");
+    assert_string_equal(setting(run, "huge")->text, "0x018ee90ff6c373e0ee4e3f0ad2");
     assert_int_equal(run->catalogue.compute, GRADCMP_DTYPE_FLOAT16);
     run_free(run);
+}
+
+static void test_read__other_values_become_texts(void **state) {
+    (void)state;
+    static const struct {
+        const char *value, *text;
+    } rows[] = {
+        {"(lp1\nVa b\naF0.1\naI01\naNa", "[\"a b\",0.1,true,null]"},
+        {"(I1\n(I2\ntt", "[1,[2]]"},
+        {"(dVk\nI1\ns", "{\"k\":1}"},
+        {"cargparse\nNamespace\n(tR(dVk\nI1\nsb", "argparse Namespace[]{\"k\":1}"},
+        {"(Va\nI3\ntQ", "<not read>"},
+        {"((((((((I1\ntttttttt", "[[[[[[[[1]]]]]]]]"},
+        {"(((((((((I1\nttttttttt", "[[[[[[[[<not read>]]]]]]]]"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char pickle[500];
+        snprintf(pickle, sizeof pickle, ARGS "Vx\n%ss" END_ARGS ".", rows[i].value);
+        struct run *run = read_run(pickle);
+        assert_string_equal(setting(run, "x")->text, rows[i].text);
+        run_free(run);
+    }
 }
 
 static void test_read__model_and_parallel(void **state) {
@@ -174,7 +196,8 @@ static void test_read__settings_are_bounded(void **state) {
     }
     sprintf(at, END_ARGS ".");
     struct run *run = read_run(pickle);
-    assert_int_equal(run->catalogue.setting_count, 4096);
+    assert_int_equal(run->catalogue.setting_count, 4097);
+    assert_string_equal(setting(run, "further arguments")->text, "<not read>");
     run_free(run);
     free(pickle);
 }
@@ -182,6 +205,7 @@ static void test_read__settings_are_bounded(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read__scalars_become_settings),
+        cmocka_unit_test(test_read__other_values_become_texts),
         cmocka_unit_test(test_read__model_and_parallel),
         cmocka_unit_test(test_read__iteration_and_content_metadata),
         cmocka_unit_test(test_read__betas_of_the_optimizer_win),
