@@ -7,7 +7,7 @@
 
 #include "base/grow.h"
 
-enum { MAX_NAMES = 1000000, SNIFF_BYTES = 64 << 10, MAX_TRACES = 64 };
+enum { MAX_NAMES = 1000000, MAX_FOLDERS = 1000000, SNIFF_BYTES = 64 << 10 };
 
 bool gcmp_is_trouble(enum gradcmp_status status) {
     return status == GRADCMP_ERROR_CORRUPT || status == GRADCMP_ERROR_LIMIT ||
@@ -80,12 +80,49 @@ static bool ends_with(const char *text, const char *suffix) {
     return length >= tail && strcmp(text + length - tail, suffix) == 0;
 }
 
-/* msprobe's folders of steps and ranks. */
+/* msprobe's folders of steps and ranks; "rank" alone is that of a run without process groups. */
 static bool is_inner_folder(const char *name) {
     int64_t number;
-    return (gcmp_take_word(&name, "step") || gcmp_take_word(&name, "rank") ||
-            gcmp_take_word(&name, "proc")) &&
-           gcmp_take_digits(&name, &number) && *name == '\0';
+    return strcmp(name, "rank") == 0 ||
+           ((gcmp_take_word(&name, "step") || gcmp_take_word(&name, "rank") ||
+             gcmp_take_word(&name, "proc")) &&
+            gcmp_take_digits(&name, &number) && *name == '\0');
+}
+
+/* How far a name begins as the file of a rank does: "rank3" or "rank_000003", with "_iter7" or
+ * "_step7" behind it (*has_step) or without. NULL: it does not. */
+static const char *skip_stem(const char *name, bool *has_step) {
+    int64_t number;
+    *has_step = false;
+    if (!gcmp_take_word(&name, "rank")) {
+        return NULL;
+    }
+    (void)gcmp_take_word(&name, "_");
+    if (!gcmp_take_digits(&name, &number)) {
+        return NULL;
+    }
+    const char *behind = name;
+    *has_step = (gcmp_take_word(&behind, "_iter") || gcmp_take_word(&behind, "_step")) &&
+                gcmp_take_digits(&behind, &number);
+    return *has_step ? behind : name;
+}
+
+/* True for the name of a trace's file in a form that is not read: packed, half written, renamed. */
+static bool is_stray(const char *name) {
+    static const char *const forms[] = {"",     ".gz",  ".zst", ".xz",   ".bz2", ".lz4",
+                                        ".zip", ".tmp", ".bak", ".part", NULL};
+    bool has_step;
+    const char *behind = skip_stem(name, &has_step);
+    if (behind == NULL) {
+        return gcmp_take_word(&name, "dump.json") && *name == '.';
+    }
+    for (size_t i = 0; has_step && forms[i] != NULL; i++) {
+        if (strcmp(behind, forms[i]) == 0) {
+            return true;
+        }
+    }
+    return strstr(behind, ".json") != NULL && !ends_with(name, ".json") &&
+           !ends_with(name, ".jsonl");
 }
 
 static bool is_candidate(const char *name, bool is_inner) {
@@ -108,29 +145,58 @@ static enum gradcmp_status list_folder(struct gcmp_dir *dir, const char *folder,
     for (size_t i = 0; i < count && status == GRADCMP_OK; i++) {
         if (is_candidate(names[i], is_inner)) {
             status = add_name(files, folder, names[i], error);
-        } else if (is_inner_folder(names[i]) && folders->count < MAX_NAMES) {
-            status = add_name(folders, folder, names[i], error);
+        } else if (is_inner_folder(names[i])) {
+            status = folders->count < MAX_FOLDERS
+                         ? add_name(folders, folder, names[i], error)
+                         : gcmp_error_set(error, GRADCMP_ERROR_LIMIT, gcmp_dir_path(dir),
+                                          GRADCMP_NO_OFFSET, "more than %d folders", MAX_FOLDERS);
         }
     }
     gcmp_dir_free_names(names, count);
     return status;
 }
 
-/* Gather the candidates of one folder: its own files, and those two levels down in msprobe's. */
-static enum gradcmp_status gather(struct gcmp_dir *dir, const char *folder, struct names *files,
-                                  struct gradcmp_error *error) {
-    struct names folders = {NULL, 0, 0};
-    enum gradcmp_status status = list_folder(dir, folder, false, files, &folders, error);
-    size_t first_level = folders.count;
-    for (size_t i = 0; i < folders.count && status == GRADCMP_OK; i++) {
+/* Gather the candidates two levels down in msprobe's folders. */
+static enum gradcmp_status gather_inner(struct gcmp_dir *dir, struct names *folders,
+                                        struct names *files, struct gradcmp_error *error) {
+    enum gradcmp_status status = GRADCMP_OK;
+    size_t first_level = folders->count;
+    for (size_t i = 0; i < folders->count && status == GRADCMP_OK; i++) {
         struct names deeper = {NULL, 0, 0};
-        enum gcmp_dir_kind kind = gcmp_dir_kind(dir, folders.items[i]);
+        enum gcmp_dir_kind kind = gcmp_dir_kind(dir, folders->items[i]);
         if (kind == GCMP_DIR_ABSENT || kind == GCMP_DIR_FILE) {
             continue; /* a link that leads out may be a rank's: listing it fails */
         }
-        status = list_folder(dir, folders.items[i], true, files,
-                             i < first_level ? &folders : &deeper, error);
+        status = list_folder(dir, folders->items[i], true, files,
+                             i < first_level ? folders : &deeper, error);
         free_names(&deeper);
+    }
+    return status;
+}
+
+/* Forget what an msprobe trace around has already. */
+static void drop_dumps(struct names *files) {
+    size_t kept = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        if (ends_with(files->items[i], "/dump.json")) {
+            free(files->items[i]);
+        } else {
+            files->items[kept++] = files->items[i];
+        }
+    }
+    files->count = kept;
+}
+
+/* Gather the candidates of one folder: its own files, and those in msprobe's folders in it, unless
+ * it is one of these itself. */
+static enum gradcmp_status gather(struct gcmp_dir *dir, const char *folder, bool is_inner,
+                                  struct names *files, struct gradcmp_error *error) {
+    struct names folders = {NULL, 0, 0};
+    enum gradcmp_status status = list_folder(dir, folder, false, files, &folders, error);
+    if (is_inner) {
+        drop_dumps(files);
+    } else if (status == GRADCMP_OK) {
+        status = gather_inner(dir, &folders, files, error);
     }
     free_names(&folders);
     return status;
@@ -138,8 +204,16 @@ static enum gradcmp_status gather(struct gcmp_dir *dir, const char *folder, stru
 
 /* ---- layouts */
 
+/* The keys of a profiler's file (PyTorch's, Chrome's), which may be named as DebugMode's are. */
+static bool is_profile(const char *bytes, size_t length) {
+    return gcmp_sniff_key(bytes, length, "traceEvents") ||
+           gcmp_sniff_key(bytes, length, "schemaVersion");
+}
+
+/* Find the layout whose first keys a file has, NULL for none; *is_other where it is known to be
+ * something else. */
 static enum gradcmp_status sniff(struct gcmp_dir *dir, const char *name,
-                                 const struct gcmp_trace_layout **layout,
+                                 const struct gcmp_trace_layout **layout, bool *is_other,
                                  struct gradcmp_error *error) {
     uint32_t file;
     *layout = NULL;
@@ -156,6 +230,7 @@ static enum gradcmp_status sniff(struct gcmp_dir *dir, const char *name,
             *layout = gcmp_trace_layouts[i];
         }
     }
+    *is_other = status == GRADCMP_OK && *layout == NULL && is_profile(buffer, count);
     free(buffer);
     return status;
 }
@@ -182,12 +257,13 @@ static enum gradcmp_status find_layout(struct gcmp_dir *dir, const char *folder,
                                        const struct gcmp_trace_layout **layout,
                                        struct gradcmp_error *error) {
     *layout = NULL;
+    const struct gcmp_trace_layout *guess = NULL;
     for (size_t i = 0; i < files->count && *layout == NULL; i++) {
-        GCMP_TRY(sniff(dir, files->items[i], layout, error));
+        bool is_other;
+        GCMP_TRY(sniff(dir, files->items[i], layout, &is_other, error));
+        guess = guess == NULL && !is_other ? guess_by_name(below(folder, files->items[i])) : guess;
     }
-    for (size_t i = 0; i < files->count && *layout == NULL; i++) {
-        *layout = guess_by_name(below(folder, files->items[i]));
-    }
+    *layout = *layout == NULL ? guess : *layout;
     return GRADCMP_OK;
 }
 
@@ -211,16 +287,27 @@ static enum gradcmp_status complain(struct builder *b, const char *path, const c
     return gcmp_trouble_add(b->run, NULL, b->side, -1, &trouble, b->error);
 }
 
-/* Put one file where it belongs, or tell why it cannot. A .json file of another kind is no one's
- * business. */
+/* True for a .json file of another kind, which is no one's business. */
+static bool is_foreign(const char *own, const struct gcmp_trace_layout *layout) {
+    bool has_step;
+    const char *behind = skip_stem(own, &has_step);
+    return layout == NULL && !ends_with(own, ".jsonl") &&
+           (behind == NULL || !has_step || strcmp(behind, ".json") != 0);
+}
+
+/* Put one file where it belongs, or tell why it cannot. */
 static enum gradcmp_status add_file(struct builder *b, const char *name, bool is_only) {
     struct gcmp_trace_files *out = b->out;
     struct gcmp_place place = {0, -1};
     const char *own = below(out->folder, name);
+    if (out->layout != &gcmp_layout_msprobe && strchr(own, '/') != NULL) {
+        return GRADCMP_OK; /* a trace of its own */
+    }
     if (!out->layout->place(own, &place)) {
         const struct gcmp_trace_layout *layout;
-        GCMP_TRY(sniff(out->dir, name, &layout, b->error));
-        if (layout == NULL && !ends_with(name, ".jsonl")) {
+        bool is_other;
+        GCMP_TRY(sniff(out->dir, name, &layout, &is_other, b->error));
+        if (is_other || is_foreign(own, layout)) {
             return GRADCMP_OK;
         }
         if (layout != out->layout || !is_only || layout != &gcmp_layout_debugmode) {
@@ -272,17 +359,13 @@ static enum gradcmp_status sort_files(struct builder *b) {
     return GRADCMP_OK;
 }
 
-/* Look for a trace in one folder; out->layout stays NULL where there is none. */
-static enum gradcmp_status look_into(struct builder *b, const char *folder) {
+/* Look for a trace in the folder that b->out names; its layout stays NULL where there is none. */
+static enum gradcmp_status look_into(struct builder *b, bool is_inner) {
     struct names files = {NULL, 0, 0};
     struct gcmp_trace_files *out = b->out;
-    out->folder = gcmp_arena_dup(b->run->arena, folder);
-    enum gradcmp_status status = gather(out->dir, folder, &files, b->error);
-    if (out->folder == NULL) {
-        status = GRADCMP_ERROR_MEMORY;
-    }
+    enum gradcmp_status status = gather(out->dir, out->folder, is_inner, &files, b->error);
     if (status == GRADCMP_OK) {
-        status = find_layout(out->dir, folder, &files, &out->layout, b->error);
+        status = find_layout(out->dir, out->folder, &files, &out->layout, b->error);
     }
     if (status == GRADCMP_OK && out->layout != NULL) {
         out->files = gcmp_arena_alloc(b->run->arena, files.count, sizeof *out->files);
@@ -301,46 +384,143 @@ static enum gradcmp_status look_into(struct builder *b, const char *folder) {
     return status;
 }
 
-/* Look into each folder below. */
-static enum gradcmp_status look_below(struct builder *b, struct gcmp_traces *out) {
-    char **names;
-    size_t count;
-    GCMP_TRY(gcmp_dir_list(out->dir, "", MAX_NAMES, &names, &count, b->error));
-    enum gradcmp_status status = GRADCMP_OK;
-    for (size_t i = 0; i < count && status == GRADCMP_OK && out->count < MAX_TRACES; i++) {
-        if (names[i][0] == '.' || gcmp_dir_kind(out->dir, names[i]) != GCMP_DIR_FOLDER) {
+/* ---- all folders */
+
+/* A folder that is still to be looked into, or was. */
+struct visit {
+    const char *folder;         /* below the path; "" for itself */
+    const struct visit *around; /* NULL: itself */
+    struct gcmp_dir_place place;
+    unsigned level; /* of a step or rank of an msprobe trace: 1 or 2 below it */
+    struct visit *next;
+};
+
+struct walk {
+    struct builder *b;
+    struct visit *last;
+    size_t count, trace_capacity;
+};
+
+/* Have a folder looked into later, but none that leads back to one that it lies in. */
+static enum gradcmp_status add_visit(struct walk *walk, const struct visit *around,
+                                     const char *folder, const struct gcmp_dir_place *place,
+                                     unsigned level) {
+    struct builder *b = walk->b;
+    for (const struct visit *at = around; at != NULL; at = at->around) {
+        if (gcmp_dir_place_is(&at->place, place)) {
+            return GRADCMP_OK;
+        }
+    }
+    if (walk->count++ == MAX_FOLDERS) {
+        GCMP_FAIL_AT(b->error, GRADCMP_ERROR_LIMIT, gcmp_dir_path(b->out->dir), GRADCMP_NO_OFFSET,
+                     "more than %d folders", MAX_FOLDERS);
+    }
+    struct visit *visit = gcmp_arena_alloc(b->run->arena, 1, sizeof *visit);
+    if (visit == NULL) {
+        GCMP_FAIL_MEMORY(b->error);
+    }
+    *visit = (struct visit){folder, around, *place, level, NULL};
+    if (walk->last != NULL) {
+        walk->last->next = visit;
+    }
+    walk->last = visit;
+    return GRADCMP_OK;
+}
+
+/* How deep in the msprobe trace that b->out is, or the folder around is of, a folder lies; 0: it is
+ * none of its steps and ranks. */
+static unsigned level_of(const struct builder *b, const struct visit *around, const char *name) {
+    bool is_in = around->level > 0 ? around->level < 2 : b->out->layout == &gcmp_layout_msprobe;
+    return is_in && is_inner_folder(name) ? around->level + 1 : 0;
+}
+
+/* Tell of what is a trace's by its name, and is not read. */
+static enum gradcmp_status tell_stray(struct builder *b, const char *path) {
+    return complain(b, path, "a trace's file in a form that is not read (%s): unpack or move it",
+                    b->out->layout != NULL ? b->out->layout->naming
+                                           : "files of traces end in .json or .jsonl");
+}
+
+/* Go through what lies in a folder. */
+static enum gradcmp_status look_at(struct walk *walk, const struct visit *visit, char **names,
+                                   size_t count) {
+    struct builder *b = walk->b;
+    bool has_part = false;
+    for (size_t i = 0; i < count; i++) {
+        struct gcmp_dir_place place;
+        const char *path = gcmp_arena_format(b->run->arena, "%s%s%s", visit->folder,
+                                             visit->folder[0] == '\0' ? "" : "/", names[i]);
+        if (path == NULL) {
+            GCMP_FAIL_MEMORY(b->error);
+        }
+        unsigned level = level_of(b, visit, names[i]);
+        has_part =
+            has_part || level > 0 || strcmp(names[i], "dump.json") == 0 || is_stray(names[i]);
+        if (names[i][0] == '.') {
             continue;
         }
-        b->out = &out->traces[out->count];
-        b->out->dir = out->dir;
-        status = look_into(b, names[i]);
-        out->count += b->out->layout != NULL;
+        if (gcmp_dir_look(b->out->dir, path, &place) == GCMP_DIR_FOLDER) {
+            GCMP_TRY(add_visit(walk, visit, path, &place, level));
+        } else if (is_stray(names[i])) {
+            GCMP_TRY(tell_stray(b, path));
+        }
     }
+    return visit->level == 0 || has_part
+               ? GRADCMP_OK
+               : complain(b, visit->folder, "no %s in this folder of a trace", "dump.json");
+}
+
+/* Look for a trace in a folder, and list what lies below it. */
+static enum gradcmp_status visit_folder(struct walk *walk, struct gcmp_traces *out,
+                                        const struct visit *visit) {
+    struct builder *b = walk->b;
+    char **names;
+    size_t count;
+    if (!gcmp_arena_grow(b->run->arena, &out->traces, out->count, &walk->trace_capacity,
+                         sizeof *out->traces)) {
+        GCMP_FAIL_MEMORY(b->error);
+    }
+    b->out = &out->traces[out->count];
+    *b->out = (struct gcmp_trace_files){.dir = out->dir, .folder = visit->folder};
+    GCMP_TRY(look_into(b, visit->level > 0));
+    GCMP_TRY(gcmp_dir_list(out->dir, visit->folder, MAX_NAMES, &names, &count, b->error));
+    enum gradcmp_status status = look_at(walk, visit, names, count);
+    out->count += b->out->layout != NULL;
     gcmp_dir_free_names(names, count);
     return status;
 }
 
+/* Look into the folder and each one below, however deep. */
+static enum gradcmp_status look_everywhere(struct builder *b, struct gcmp_traces *out) {
+    struct walk walk = {b, NULL, 0, 0};
+    struct gcmp_dir_place place = {0, 0};
+    (void)gcmp_dir_look(out->dir, "", &place);
+    GCMP_TRY(add_visit(&walk, NULL, "", &place, 0));
+    for (const struct visit *visit = walk.last; visit != NULL; visit = visit->next) {
+        GCMP_TRY(visit_folder(&walk, out, visit));
+    }
+    return GRADCMP_OK;
+}
+
 enum gradcmp_status gcmp_traces_find(struct gcmp_trace_run *run, struct gcmp_dir *dir, char side,
                                      struct gcmp_traces *out, struct gradcmp_error *error) {
-    struct builder b = {run, side, NULL, error};
-    out->dir = dir;
-    out->count = 0;
-    out->traces = gcmp_arena_alloc(run->arena, MAX_TRACES, sizeof *out->traces);
-    if (out->traces == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    b.out = &out->traces[0];
-    b.out->dir = dir;
-    GCMP_TRY(look_into(&b, ""));
-    out->count = b.out->layout != NULL;
+    struct gcmp_trace_files single = {.folder = "", .dir = dir};
+    struct builder b = {run, side, &single, error};
     const char *only;
-    if (out->count == 0 && !gcmp_dir_is_file(dir, &only)) {
-        GCMP_TRY(look_below(&b, out));
+    *out = (struct gcmp_traces){.dir = dir};
+    if (gcmp_dir_is_file(dir, &only)) {
+        size_t capacity = 0;
+        GCMP_TRY(look_into(&b, false));
+        if (!gcmp_arena_grow(run->arena, &out->traces, 0, &capacity, sizeof *out->traces)) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        out->traces[0] = single;
+        out->count = single.layout != NULL;
+    } else {
+        GCMP_TRY(look_everywhere(&b, out));
     }
     GCMP_TRY(gcmp_dir_check(dir, error));
     if (out->count == 0) {
-        b.out = &out->traces[0];
-        b.out->dir = dir;
         return complain(
             &b, "", "no trace found (%s)",
             "known are boundary records, operation streams, DebugMode logs and msprobe dumps");

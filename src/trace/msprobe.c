@@ -23,7 +23,8 @@ static bool place(const char *name, struct gcmp_place *out) {
         }
     }
     int64_t process;
-    bool fine = strncmp(name, "rank", 4) == 0   ? (name += 4, gcmp_take_digits(&name, &out->rank))
+    bool fine = strncmp(name, "rank/", 5) == 0  ? (name += 4, true)
+                : strncmp(name, "rank", 4) == 0 ? (name += 4, gcmp_take_digits(&name, &out->rank))
                 : strncmp(name, "proc", 4) == 0 ? (name += 4, gcmp_take_digits(&name, &process))
                                                 : true;
     name += fine && *name == '/';

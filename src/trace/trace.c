@@ -37,17 +37,21 @@ static const struct gcmp_trace_files *find_folder(const struct gcmp_traces *trac
     return NULL;
 }
 
+static const char *folder_name(const struct gcmp_trace_files *trace) {
+    return trace->folder[0] != '\0' ? trace->folder : ".";
+}
+
 /* Compare one pair, or tell why it is none. */
 static enum gradcmp_status judge_pair(struct session *s, const struct gcmp_trace_files *a,
                                       const struct gcmp_trace_files *b) {
     struct gcmp_trace_result *out = &s->content->traces[s->content->trace_count];
     if (a == NULL || b == NULL) {
-        const char *folder = a != NULL ? a->folder : b->folder;
+        const char *folder = folder_name(a != NULL ? a : b);
         const char *text = gcmp_arena_format(
             s->run->arena, "no trace in \"%s\", which the other side has", folder);
         return complain(s, a == NULL ? 'a' : 'b', folder, text == NULL ? "" : text);
     }
-    out->name = a->folder[0] != '\0' ? a->folder : a->layout->name;
+    out->name = s->content->is_folder || a->folder[0] != '\0' ? folder_name(a) : a->layout->name;
     if (a->layout != b->layout) {
         const char *text = gcmp_arena_format(
             s->run->arena, "%s: traces of two layouts, %s in A and %s in B cannot be compared",
