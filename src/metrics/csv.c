@@ -2,6 +2,7 @@
  * form with the columns metric, step and value. */
 #include "metrics/text_source.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -292,6 +293,43 @@ static enum gradcmp_status read_values(struct csv *csv, int64_t step) {
     return GRADCMP_OK;
 }
 
+/* The power of ten of a value's first digit. */
+static int first_place(double value) {
+    int place = (int)floor(log10(fabs(value)));
+    return fabs(value) >= pow(10.0, place + 1) ? place + 1
+           : fabs(value) < pow(10.0, place)    ? place - 1
+                                               : place;
+}
+
+/* True for a decimal with digits: a zero that was printed with an exponent is known whole. */
+static bool has_digits(const struct gcmp_metric_point *point) {
+    return point->type == GCMP_METRIC_DECIMAL &&
+           (point->value != 0.0 || point->place != GCMP_METRIC_EXACT_PLACE);
+}
+
+/* Programs leave zeros at the end out ("2.0" beside "2.3456789"), so a value is known to the finest
+ * place of its column, or to as many digits as the longest value there, whichever is less. */
+static void spread_precision(struct gcmp_metric_series *series) {
+    int finest = INT16_MAX, most_digits = 1;
+    for (size_t i = 0; i < series->count; i++) {
+        const struct gcmp_metric_point *point = &series->points[i];
+        if (has_digits(point)) {
+            int digits = point->value == 0.0 ? 1 : first_place(point->value) - point->place + 1;
+            finest = point->place < finest ? point->place : finest;
+            most_digits = digits > most_digits ? digits : most_digits;
+        }
+    }
+    for (size_t i = 0; i < series->count; i++) {
+        struct gcmp_metric_point *point = &series->points[i];
+        if (has_digits(point)) {
+            int by_digits =
+                point->value == 0.0 ? finest : first_place(point->value) - most_digits + 1;
+            int place = by_digits > finest ? by_digits : finest;
+            point->place = (int16_t)(place < point->place ? place : point->place);
+        }
+    }
+}
+
 /* Tell which columns of the long form are neither metric, step, value nor clock. */
 static void note_further_columns(struct csv *csv) {
     const struct field *first = NULL;
@@ -351,6 +389,9 @@ static enum gradcmp_status read_table(struct csv *csv) {
                          csv->text->path);
     }
     GCMP_TRY(read_rows(csv));
+    for (size_t i = 0; i < csv->source->series_count; i++) {
+        spread_precision(&csv->source->series[i]);
+    }
     if (csv->source->point_count == 0) {
         REFUSE(csv, "line %zu: no value below the header", csv->line);
     }

@@ -159,39 +159,32 @@ static enum gradcmp_status read_metric(const struct golden *golden, json_t *metr
         golden->metric);
 }
 
-/* Decimals that a value needs: 0 to 5, or 6 where five do not give it back. */
-static int decimals_of(double value) {
-    for (int decimals = 0; decimals <= LEGACY_DECIMALS; decimals++) {
-        char text[400];
-        struct gcmp_metric_point point;
-        int length = snprintf(text, sizeof text, "%.*f", decimals, value);
-        if (length < 63 && gcmp_metric_number(text, (size_t)length, &point) &&
-            point.value == value) {
-            return decimals;
-        }
-    }
-    return LEGACY_DECIMALS + 1;
+/* True where five decimals give a value back. */
+static bool is_short(double value) {
+    char text[400];
+    struct gcmp_metric_point point;
+    int length = snprintf(text, sizeof text, "%.*f", LEGACY_DECIMALS, value);
+    return length < 63 && gcmp_metric_number(text, (size_t)length, &point) && point.value == value;
 }
 
-/* What the values show of how they were stored: all at five decimals at most, or all float32. */
+/* What the values show of how they were stored: all rounded to five decimals, or all float32. JSON
+ * drops zeros at the end, so a value that needs fewer decimals is known to five all the same. */
 static void find_precision(struct gcmp_metric_series *series) {
-    int decimals = 0;
-    bool is_float32 = true;
+    bool are_short = true, are_float32 = true;
     for (size_t i = 0; i < series->count; i++) {
         double value = series->points[i].value;
         if (isfinite(value)) {
-            int needed = decimals > LEGACY_DECIMALS ? decimals : decimals_of(value);
-            decimals = needed > decimals ? needed : decimals;
-            is_float32 =
-                is_float32 && fabs(value) <= 3.4028234663852886e38 && (double)(float)value == value;
+            are_short = are_short && is_short(value);
+            are_float32 = are_float32 && fabs(value) <= 3.4028234663852886e38 &&
+                          (double)(float)value == value;
         }
     }
-    enum gcmp_metric_type type = decimals <= LEGACY_DECIMALS ? GCMP_METRIC_DECIMAL
-                                 : is_float32                ? GCMP_METRIC_FLOAT32
-                                                             : GCMP_METRIC_FLOAT64;
+    enum gcmp_metric_type type = are_short     ? GCMP_METRIC_DECIMAL
+                                 : are_float32 ? GCMP_METRIC_FLOAT32
+                                               : GCMP_METRIC_FLOAT64;
     for (size_t i = 0; i < series->count; i++) {
         series->points[i].type = (uint8_t)type;
-        series->points[i].place = (int16_t)(type == GCMP_METRIC_DECIMAL ? -decimals : 0);
+        series->points[i].place = (int16_t)(type == GCMP_METRIC_DECIMAL ? -LEGACY_DECIMALS : 0);
     }
 }
 

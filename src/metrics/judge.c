@@ -89,6 +89,13 @@ struct pair {
     struct gradcmp_error *error;
 };
 
+/* True where one was stored as float32, and the other, printed, would have been stored so too. */
+static bool equal_as_float32(const struct gcmp_metric_point *a, const struct gcmp_metric_point *b) {
+    return (a->type == GCMP_METRIC_FLOAT32 || b->type == GCMP_METRIC_FLOAT32) &&
+           fabs(a->value) <= 3.4028234663852886e38 && fabs(b->value) <= 3.4028234663852886e38 &&
+           (float)a->value == (float)b->value;
+}
+
 /* Compare two values as they are stored; across kinds of source, at the coarser one's printed
  * digits, which is all that is known. */
 static bool equal(const struct pair *pair, const struct gcmp_metric_point *a,
@@ -104,6 +111,9 @@ static bool equal(const struct pair *pair, const struct gcmp_metric_point *a,
     }
     if (!isfinite(a->value) || !isfinite(b->value)) {
         return false;
+    }
+    if (equal_as_float32(a, b)) {
+        return true;
     }
     const struct gcmp_metric_point *coarse = coarser(a, b), *fine = coarse == a ? b : a;
     bool is_finer = coarse->is_finer_below && fabs(fine->value) < fabs(coarse->value);
@@ -148,6 +158,18 @@ static void note_precision(struct gcmp_metric_result *result,
         result->is_at_printed_precision = true;
         result->place = point->place;
     }
+}
+
+/* Remember the coarsest digit at which values that are not the same were taken for equal. */
+static void note_rounding(struct gcmp_metric_result *result, const struct gcmp_metric_point *a,
+                          const struct gcmp_metric_point *b) {
+    if (b == NULL || a->is_absent || b->is_absent || gcmp_metric_same(a->value, b->value)) {
+        return;
+    }
+    int place = coarser(a, b)->place;
+    result->rounded_place =
+        result->was_rounded && result->rounded_place > place ? result->rounded_place : place;
+    result->was_rounded = true;
 }
 
 static int64_t bits_of(double value) {
@@ -205,6 +227,7 @@ static enum gradcmp_status compare_exact(const struct pair *pair,
             note_mismatch(result, at_a, at_b);
         } else {
             result->has_other_bits = result->has_other_bits || have_other_bits(at_a, at_b);
+            note_rounding(result, at_a, at_b);
         }
     }
     result->extra_in_b = count_extra(result);

@@ -39,6 +39,8 @@ struct gcmp_metric_result {
     size_t missing_count, extra_in_b;
     bool is_at_printed_precision; /* compared (or only known) at printed digits */
     int place;                    /* the coarser side's last digit, where so */
+    bool was_rounded;             /* some values are equal only once they are rounded */
+    int rounded_place;            /* the coarsest digit that they were rounded to */
     bool is_equal_at_five;        /* equal where both are rounded to five decimals */
     bool has_other_bits;          /* stored values that are equal: zeros of other signs, NaN */
     size_t conflicts_a, conflicts_b;

@@ -12,11 +12,7 @@
 #include "base/dir.h"
 #include "base/grow.h"
 
-enum {
-    MAX_NOTES = 200,
-    MAX_NUMBER_BYTES = 63,
-    EXACT_PLACE = -400 /* below every digit of binary64 */
-};
+enum { MAX_NOTES = 200, MAX_NUMBER_BYTES = 63 };
 
 /* Find or add a metric. */
 static enum gradcmp_status find_series(struct gcmp_metric_source *source, const char *name,
@@ -295,7 +291,7 @@ static bool take_decimal(const char *text, size_t length_bytes, bool has_exponen
         return false;
     }
     if (has_exponent && decimal.count == 0) {
-        out->place = EXACT_PLACE;
+        out->place = GCMP_METRIC_EXACT_PLACE;
     }
     out->is_finer_below = has_exponent && decimal.count == 1 && decimal.digits[0] == '1';
     return true;

@@ -14,6 +14,9 @@
 enum { GCMP_METRIC_MAX_SERIES = 100000, GCMP_METRIC_MAX_NAME_BYTES = 1024 };
 #define GCMP_METRIC_MAX_POINTS 50000000u
 
+/* The place of a value that is known whole: below every digit of binary64. */
+enum { GCMP_METRIC_EXACT_PLACE = -400 };
+
 enum gcmp_metric_kind {
     GCMP_METRIC_EVENTS = 1, /* TensorBoard event files */
     GCMP_METRIC_GOLDEN,     /* Megatron's golden values, JSON */

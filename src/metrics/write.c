@@ -131,6 +131,9 @@ static void write_result(struct gcmp_page *page, const struct gcmp_metric_result
     gcmp_page_name_in(page, result->name, NAME_COLUMNS);
     gcmp_page_addf(page, " %8zu  ", result->steps);
     gcmp_page_ink(page, ink, gcmp_metric_verdict_name(result->verdict));
+    if (result->verdict == GCMP_METRIC_MATCH && result->was_rounded && !result->was_approximate) {
+        gcmp_page_addf(page, ", in units of 1e%d", result->rounded_place);
+    }
     gcmp_page_end_line(page);
     gcmp_metric_describe(result, text, sizeof text);
     const char *why = result->why != NULL ? result->why : text;
