@@ -222,6 +222,7 @@ static enum gradcmp_status compare_exact(const struct pair *pair,
         } else {
             note_precision(result, at_a);
             note_precision(result, at_b);
+            result->pairs += !at_a->is_absent && !at_b->is_absent;
         }
         if (!equal(pair, at_a, at_b)) {
             note_mismatch(result, at_a, at_b);
@@ -433,6 +434,13 @@ static enum gradcmp_status judge_approximate(const struct pair *pair,
     return GRADCMP_OK;
 }
 
+/* True where nothing was compared, and so nothing differs: the sides agree only on what they lack.
+ */
+static bool is_empty(const struct gcmp_metric_result *result) {
+    return result->pairs == 0 && result->mismatches == 0 &&
+           result->conflicts_a + result->conflicts_b == 0;
+}
+
 static void judge_exact(struct gcmp_metric_result *result) {
     bool agrees = result->conflicts_a + result->conflicts_b == 0;
     if (result->mismatches == 0 && agrees) {
@@ -452,6 +460,13 @@ static enum gradcmp_status judge_one(const struct pair *pair, struct gcmp_metric
     GCMP_TRY(compare_exact(pair, result));
     const struct gcmp_metric_setting *ratio =
         find_setting(pair->rules->max_ratios, pair->rules->max_ratio_count, result->name);
+    if (is_empty(result)) {
+        (void)find_setting(pair->rules->tolerances, pair->rules->tolerance_count, result->name);
+        result->verdict = GCMP_METRIC_UNJUDGED;
+        result->max_ratio = ratio == NULL ? 0.0 : ratio->value;
+        result->why = "no step at which both sides have a value";
+        return GRADCMP_OK;
+    }
     if (ratio != NULL) {
         return judge_ratio(pair, result, ratio->value);
     }

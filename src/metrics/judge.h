@@ -7,7 +7,7 @@
 enum gcmp_metric_verdict {
     GCMP_METRIC_MATCH = 1,
     GCMP_METRIC_DIFFER,
-    GCMP_METRIC_UNJUDGED /* a measured time in exact mode */
+    GCMP_METRIC_UNJUDGED /* a measured time in exact mode, or no value on both sides at any step */
 };
 
 /* "NAME=X" as the caller gave it. */
@@ -33,6 +33,7 @@ struct gcmp_metric_result {
     bool is_time;
     /* exact */
     size_t steps, mismatches, values_differ; /* values_differ: mismatches that both sides have */
+    size_t pairs;                            /* steps at which both sides have a value */
     int64_t first_mismatch_step;
     const struct gcmp_metric_point *first_a, *first_b; /* NULL: B lacks the step */
     int64_t *missing_in_b;

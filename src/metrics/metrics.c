@@ -334,19 +334,22 @@ static const char *first_names(struct gcmp_arena *arena,
     return all == NULL ? names : all;
 }
 
-/* "; not judged, as measured by the machine: iteration-time, throughput" of those that differ; NULL
- * without memory. */
+/* "; not judged, as measured by the machine: iteration-time, throughput" of those that differ, or
+ * of those that have no value to compare; NULL without memory. */
 static const char *unjudged_names(struct gcmp_arena *arena,
-                                  const struct gcmp_metric_judgement *judgement) {
+                                  const struct gcmp_metric_judgement *judgement, bool are_empty) {
     enum { TOLD = 3 };
     const char *text = "";
     size_t told = 0, more = 0;
     for (size_t i = 0; i < judgement->count && text != NULL; i++) {
         const struct gcmp_metric_result *result = &judgement->results[i];
-        if (result->verdict == GCMP_METRIC_UNJUDGED && told++ < TOLD) {
-            text = gcmp_arena_format(
-                arena, "%s%s%s", text,
-                told > 1 ? ", " : "; not judged, as measured by the machine: ", result->name);
+        bool is_one = result->verdict == GCMP_METRIC_UNJUDGED && are_empty == (result->pairs == 0);
+        if (is_one && told++ < TOLD) {
+            text = gcmp_arena_format(arena, "%s%s%s", text,
+                                     told > 1    ? ", "
+                                     : are_empty ? "; not judged, without a value on both sides: "
+                                                 : "; not judged, as measured by the machine: ",
+                                     result->name);
         }
     }
     more = told > TOLD ? told - TOLD : 0;
@@ -401,9 +404,10 @@ static void conclude_match(struct gradcmp_evidence *evidence,
         summary = gcmp_arena_format(
             evidence->arena, "%s, %zu with steps outside, no more than may be", summary, outside);
     }
-    const char *unjudged = unjudged_names(evidence->arena, &content->judgement);
-    if (unjudged != NULL && summary != NULL) {
-        summary = gcmp_arena_format(evidence->arena, "%s%s", summary, unjudged);
+    const char *measured = unjudged_names(evidence->arena, &content->judgement, false);
+    const char *empty = unjudged_names(evidence->arena, &content->judgement, true);
+    if (measured != NULL && empty != NULL && summary != NULL) {
+        summary = gcmp_arena_format(evidence->arena, "%s%s%s", summary, measured, empty);
     }
     conclude(evidence, "match", 0, summary);
 }
