@@ -356,15 +356,28 @@ static void take_back(struct gradcmp_options *options, const struct gradcmp_opti
     options->compat_megatron = file->compat_megatron;
 }
 
+/* Drop the tolerances of a file that chose --mode approx, where exact was said here: the first
+ * `count` of the list. */
+static void drop_tolerances(struct cli_settings *settings, bool was_approximate, size_t count) {
+    struct cli_list *list = &settings->tolerances;
+    if (was_approximate && settings->mode == 0 && count > 0) {
+        list->count -= count;
+        memmove(list->items, list->items + count, list->count * sizeof *list->items);
+    }
+}
+
 bool cli_parse(const struct cli_command *command, int argc, char *const *argv,
                struct cli_settings *settings) {
     struct parser parser = {.command = command, .argv = argv, .settings = settings};
     struct gradcmp_options file;
-    bool is_aside = false;
+    bool is_aside = false, was_approximate = false;
+    size_t tolerances = 0;
     while (parser.next < argc && !settings->help && !settings->version) {
         if (parser.next == settings->configured) {
             parser.taken_count = 0; /* what a file says may be said otherwise here */
             file = set_aside(&settings->options);
+            was_approximate = settings->mode != 0;
+            tolerances = settings->tolerances.count;
             is_aside = true;
         }
         const char *text = argv[parser.next++];
@@ -386,6 +399,7 @@ bool cli_parse(const struct cli_command *command, int argc, char *const *argv,
     }
     if (is_aside) {
         take_back(&settings->options, &file);
+        drop_tolerances(settings, was_approximate, tolerances);
     }
     return true;
 }

@@ -369,15 +369,16 @@ static enum gradcmp_status find_medians(const struct pair *pair, struct gcmp_met
 static struct gcmp_metric_setting *find_setting(struct gcmp_metric_setting *settings, size_t count,
                                                 const char *name) {
     char wanted[NAME_BYTES], own[NAME_BYTES];
+    struct gcmp_metric_setting *found = NULL;
     normalise(name, own, sizeof own);
     for (size_t i = count; i-- > 0;) { /* the last one given wins */
         normalise(settings[i].name, wanted, sizeof wanted);
         if (strcmp(wanted, own) == 0) {
             settings[i].was_used = true;
-            return &settings[i];
+            found = found == NULL ? &settings[i] : found;
         }
     }
-    return NULL;
+    return found;
 }
 
 static double default_rtol(const char *name) {
