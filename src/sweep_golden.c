@@ -90,7 +90,7 @@ static enum gradcmp_status compare_run(struct golden *golden, const struct run *
             ? NULL
             : gcmp_metric_find(golden->series->points, golden->series->count,
                                run->catalogue->iteration);
-    if (point == NULL || point->is_absent || !(point->value >= 0.0)) {
+    if (point == NULL || point->is_absent || !isfinite(point->value) || point->value < 0.0) {
         return GRADCMP_OK;
     }
     golden->compared++;
@@ -178,12 +178,14 @@ static enum gradcmp_status note(struct gradcmp_sweep *sweep, const char *line,
     return GRADCMP_OK;
 }
 
+/* Hold the runs against the golden values, and say what could be. */
 static enum gradcmp_status compare_source(struct gradcmp_sweep *sweep,
                                           const struct gcmp_roster *roster,
                                           const struct gcmp_metric_source *source,
                                           struct gradcmp_error *error) {
     struct golden golden = {.sweep = sweep, .series = gcmp_metric_series_find(source, METRIC)};
     size_t runs = sweep->report->pair_count + 1;
+    sweep->golden_is_idle = !roster->golden_was_found;
     if (golden.series == NULL) {
         return note(sweep, "has no num-zeros; nothing was compared with it", error);
     }
@@ -194,12 +196,14 @@ static enum gradcmp_status compare_source(struct gradcmp_sweep *sweep,
                     error);
     }
     GCMP_TRY(compare_runs(&golden, roster, error));
+    sweep->golden_is_idle = sweep->golden_is_idle && golden.compared == 0;
     return note(sweep,
                 golden.compared == runs
                     ? gcmp_arena_format(sweep->arena, "num-zeros of %zu runs compared", runs)
                     : gcmp_arena_format(sweep->arena,
                                         "num-zeros of %zu of %zu runs compared; the others have no "
-                                        "gradient at a step that it has, or not all parameters",
+                                        "gradient at a step of which it has a number, or not all "
+                                        "parameters",
                                         golden.compared, runs),
                 error);
 }

@@ -11,8 +11,8 @@ const char *gradcmp_sweep_label(const struct gradcmp_sweep *sweep, size_t row) {
 }
 
 int gradcmp_sweep_exit_status(const struct gradcmp_sweep *sweep) {
-    int worst =
-        sweep->unfinished > 0 || sweep->absent_count > 0 ? 2 : sweep->baseline_finding_count > 0;
+    bool is_partial = sweep->unfinished > 0 || sweep->absent_count > 0 || sweep->golden_is_idle;
+    int worst = is_partial ? 2 : sweep->baseline_finding_count > 0;
     for (size_t i = 0; i < sweep->report->pair_count; i++) {
         int status = gcmp_sweep_row_status(sweep, i);
         worst = status > worst ? status : worst;

@@ -152,6 +152,9 @@ void gcmp_text_add_sweep_summary(struct gcmp_text *text, const struct gradcmp_sw
         gcmp_text_addf(text, "; %zu configuration%s without a run", sweep->absent_count,
                        sweep->absent_count == 1 ? "" : "s");
     }
+    if (sweep->golden_is_idle) {
+        gcmp_text_add(text, "; --golden judges none");
+    }
     add_left_count(text, sweep);
 }
 

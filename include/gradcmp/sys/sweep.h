@@ -59,6 +59,7 @@ struct gradcmp_sweep {
     const char *resume;                       /* file that rows were taken over from; NULL: none */
     const char *golden;                       /* file of golden values; NULL: none */
     const char *golden_note; /* what was done with it, or why there is none; NULL: nothing to say */
+    bool golden_is_idle;     /* the caller named it, and it judged nothing: no sweep passes by it */
     struct gradcmp_sweep_left *left;
     size_t left_count;
     struct gradcmp_sweep_absent *absent;

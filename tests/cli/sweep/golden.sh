@@ -40,6 +40,16 @@ gradcmp sweep --json - --plan recipe/model_config.yaml --golden other.json out |
 echo "- nothing to hold it against:"
 golden '"nan"' >other.json
 short --plan recipe/model_config.yaml --golden other.json out
+golden '"inf"' >other.json
+short --plan recipe/model_config.yaml --golden other.json out
+golden -1 >other.json
+short --plan recipe/model_config.yaml --golden other.json out
+sed 's/"1": -1/"9": 5/' other.json >later.json
+short --plan recipe/model_config.yaml --golden later.json out
+sed 's/num-zeros/num zeros/' other.json >without.json
+short --plan recipe/model_config.yaml --golden without.json out
+gradcmp sweep --json - --plan recipe/model_config.yaml --golden without.json out | sed -n '/"verdict"/{p;q;}' || true
+short --plan recipe/model_config.yaml --golden recipe/golden_values_dev_dgx_h100.json --match fc1 out
 short --plan recipe/model_config.yaml --match fc1 out
 short --plan recipe/model_config.yaml --state param out
 cp recipe/golden_values_dev_dgx_h100.json recipe/golden_values_dev_dgx_a100.json
