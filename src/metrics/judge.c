@@ -7,54 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "metrics/measured.h"
-
-enum { MAX_OUTSIDE = 50, WINDOW_FALLBACK = 4, FIVE_DECIMALS = -5 };
-#define DEFAULT_RTOL   0.05
-#define NUM_ZEROS_RTOL 0.20
-
-bool gcmp_metric_by_samples(const char *name) {
-    static const char ending[] = " vs samples";
-    size_t length = strlen(name), end = sizeof ending - 1;
-    return length > end && strcmp(name + length - end, ending) == 0;
-}
-
-/* Spell a name as the others do: lower case, one space for each dash, underscore or space. */
-static void normalise(const char *name, char *out, size_t out_bytes) {
-    static const char *const aliases[][2] = {{"batch size", "global batch size"},
-                                             {"elapsed time per iteration (ms)", "iteration time"},
-                                             {"params norm", "parameter norm"}};
-    size_t at = 0;
-    for (; name[at] != '\0' && at + 1 < out_bytes; at++) {
-        char byte = name[at];
-        out[at] = byte == '-' || byte == '_'   ? ' '
-                  : byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a')
-                                               : byte;
-    }
-    out[at] = '\0';
-    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++) {
-        if (strcmp(out, aliases[i][0]) == 0) {
-            strcpy(out, aliases[i][1]); /* NOLINT: out holds every alias */
-        }
-    }
-}
+#include "metrics/names.h"
 
 enum { NAME_BYTES = GCMP_METRIC_MAX_NAME_BYTES + 1 };
+enum { MAX_OUTSIDE = 50, WINDOW_FALLBACK = 4, FIVE_DECIMALS = -5 };
 
-/* What a machine measures of itself, and so differs between equal runs. */
-static bool is_time(const char *name) {
-    char own[NAME_BYTES];
-    normalise(name, own, sizeof own);
-    return gcmp_metric_is_measured(own);
-}
-
-/* True for times of an iteration, which Megatron's checks compare by medians. */
-static bool is_iteration_time(const char *name) {
-    char own[NAME_BYTES];
-    normalise(name, own, sizeof own);
-    return gcmp_metric_is_measured(own) &&
-           (strstr(own, "iteration time") != NULL || strstr(own, "elapsed time") != NULL ||
-            strstr(own, "iteration timing") != NULL);
+/* The name without the folder in front. */
+static const char *own_name(const struct gcmp_metric_result *result) {
+    return result->a->name + result->a->part_bytes;
 }
 
 static bool is_printed(const struct gcmp_metric_point *point) {
@@ -370,21 +330,15 @@ static struct gcmp_metric_setting *find_setting(struct gcmp_metric_setting *sett
                                                 const char *name) {
     char wanted[NAME_BYTES], own[NAME_BYTES];
     struct gcmp_metric_setting *found = NULL;
-    normalise(name, own, sizeof own);
+    gcmp_metric_normalise(name, own, sizeof own);
     for (size_t i = count; i-- > 0;) { /* the last one given wins */
-        normalise(settings[i].name, wanted, sizeof wanted);
+        gcmp_metric_normalise(settings[i].name, wanted, sizeof wanted);
         if (strcmp(wanted, own) == 0) {
             settings[i].was_used = true;
             found = found == NULL ? &settings[i] : found;
         }
     }
     return found;
-}
-
-static double default_rtol(const char *name) {
-    char own[NAME_BYTES];
-    normalise(name, own, sizeof own);
-    return strncmp(own, "num zeros", 9) == 0 ? NUM_ZEROS_RTOL : DEFAULT_RTOL;
 }
 
 static const char NO_MEDIAN[] = "no step behind the warm-up (5 or 30 on) to take a median of";
@@ -411,13 +365,13 @@ static enum gradcmp_status judge_approximate(const struct pair *pair,
                                              struct gcmp_metric_result *result) {
     const struct gcmp_metric_setting *own =
         find_setting(pair->rules->tolerances, pair->rules->tolerance_count, result->name);
-    result->rtol = own == NULL ? default_rtol(result->name) : own->value;
-    if (result->is_time && own == NULL && !is_iteration_time(result->name)) {
+    result->rtol = own == NULL ? gcmp_metric_default_rtol(own_name(result)) : own->value;
+    if (result->is_time && own == NULL && !gcmp_metric_is_iteration_time(own_name(result))) {
         result->verdict = GCMP_METRIC_UNJUDGED;
         result->why = "measured by the machine; say --tolerance NAME=X to judge it";
         return GRADCMP_OK;
     }
-    if (!is_iteration_time(result->name)) {
+    if (!gcmp_metric_is_iteration_time(own_name(result))) {
         judge_steps(pair, result);
         return GRADCMP_OK;
     }
@@ -457,7 +411,7 @@ static void judge_exact(struct gcmp_metric_result *result) {
 }
 
 static enum gradcmp_status judge_one(const struct pair *pair, struct gcmp_metric_result *result) {
-    result->is_time = is_time(result->name);
+    result->is_time = gcmp_metric_is_time(own_name(result));
     GCMP_TRY(compare_exact(pair, result));
     const struct gcmp_metric_setting *ratio =
         find_setting(pair->rules->max_ratios, pair->rules->max_ratio_count, result->name);
@@ -494,7 +448,7 @@ static enum gradcmp_status learn_spellings(struct spellings *spellings,
         if (gcmp_metric_series_find(other, side->series[i].name) != NULL) {
             continue;
         }
-        normalise(side->series[i].name, own, sizeof own);
+        gcmp_metric_normalise(side->series[i].name, own, sizeof own);
         const char *key = gcmp_arena_dup(arena, own);
         if (key == NULL ||
             gcmp_map_add(&spellings->names, key, strlen(key), i, NULL) == GCMP_MAP_NO_MEMORY) {
@@ -513,7 +467,7 @@ static const struct gcmp_metric_series *counterpart(const struct spellings *to, 
     if (same != NULL || to->names.count == 0) {
         return same;
     }
-    normalise(name, wanted, sizeof wanted);
+    gcmp_metric_normalise(name, wanted, sizeof wanted);
     return gcmp_map_find(&to->names, wanted, strlen(wanted), &index) ? &to->side->series[index]
                                                                      : NULL;
 }

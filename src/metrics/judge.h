@@ -87,7 +87,4 @@ int64_t gcmp_metric_first_step(const struct gcmp_metric_result *result);
  * printed digit; NaN where there is none. */
 double gcmp_metric_distance(const struct gcmp_metric_result *result);
 
-/* True for metrics whose step is a count of samples: the same values once more. */
-bool gcmp_metric_by_samples(const char *name);
-
 #endif

@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "base/dir.h"
-#include "base/expression.h"
 #include "base/grow.h"
 #include "base/map.h"
+#include "metrics/choice.h"
 #include "metrics/content.h"
+#include "metrics/names.h"
 #include "metrics/source.h"
 #include "report/repeat.h"
 
@@ -72,50 +73,13 @@ static enum gradcmp_status check_used(const char *option,
     return GRADCMP_OK;
 }
 
-/* Keep the series whose names match (or do not). */
-static enum gradcmp_status filter(struct gcmp_metric_source *source, const char *pattern,
-                                  bool is_wanted, struct gradcmp_error *error) {
-    regex_t regex;
-    if (pattern == NULL) {
-        return GRADCMP_OK;
-    }
-    GCMP_TRY(gcmp_expression_compile(&regex, REG_NOSUB, is_wanted ? "--match " : "--exclude ",
-                                     pattern, error));
-    size_t kept = 0;
-    const char **left_out = gcmp_arena_alloc(
-        source->arena, source->left_out_count + source->series_count, sizeof *left_out);
-    bool lacks_memory = left_out == NULL;
-    for (size_t i = 0; i < source->left_out_count && !lacks_memory; i++) {
-        left_out[i] = source->left_out[i];
-    }
-    source->left_out = left_out;
-    for (size_t i = 0; i < source->series_count && !lacks_memory; i++) {
-        struct gcmp_metric_series *series = &source->series[i];
-        bool matches = gcmp_expression_matches(&regex, series->name, 0, NULL, &lacks_memory);
-        if (lacks_memory || matches == is_wanted) {
-            source->series[kept++] = *series;
-        } else {
-            left_out[source->left_out_count++] = series->name;
-            free(series->points);
-            free(series->last);
-            free(series->conflicts);
-        }
-    }
-    regfree(&regex);
-    if (lacks_memory) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    source->series_count = kept;
-    return GRADCMP_OK;
-}
-
 static enum gradcmp_status open_side(const char *path,
                                      const struct gradcmp_metrics_options *options,
                                      struct gcmp_arena *arena, struct gcmp_metric_source *source,
                                      struct gradcmp_error *error) {
     GCMP_TRY(gcmp_metric_open(path, arena, source, error));
-    GCMP_TRY(filter(source, options->match, true, error));
-    return filter(source, options->exclude, false, error);
+    GCMP_TRY(gcmp_metric_choose(source, options->match, true, error));
+    return gcmp_metric_choose(source, options->exclude, false, error);
 }
 
 /* Keep why a side is unreadable; true where that is a verdict and no failure of the call. */
@@ -409,6 +373,12 @@ static void conclude_match(struct gradcmp_evidence *evidence,
     if (measured != NULL && empty != NULL && summary != NULL) {
         summary = gcmp_arena_format(evidence->arena, "%s%s%s", summary, measured, empty);
     }
+    size_t lone = content->a.lone_part_count + content->b.lone_part_count;
+    if (lone > 0 && summary != NULL) {
+        summary = gcmp_arena_format(evidence->arena,
+                                    "%s; not judged: %zu folder%s of event files on one side",
+                                    summary, lone, lone == 1 ? "" : "s");
+    }
     conclude(evidence, "match", 0, summary);
 }
 
@@ -536,6 +506,8 @@ static enum gradcmp_status look(struct gradcmp_evidence *evidence,
                        : options->match == NULL ? "--exclude"
                                                 : "--match and --exclude";
     GCMP_TRY(join_left_out(content, arena, error));
+    gcmp_metric_drop_lone_parts(&content->a, &content->b);
+    gcmp_metric_drop_lone_parts(&content->b, &content->a);
     return judge(evidence, content, error);
 }
 

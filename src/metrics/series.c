@@ -14,6 +14,11 @@
 
 enum { MAX_NOTES = 200, MAX_NUMBER_BYTES = 63 };
 
+static bool is_name(const char *name, size_t name_bytes) {
+    return name_bytes > 0 && name_bytes <= GCMP_METRIC_MAX_NAME_BYTES &&
+           memchr(name, '\0', name_bytes) == NULL;
+}
+
 /* Find or add a metric. */
 static enum gradcmp_status find_series(struct gcmp_metric_source *source, const char *name,
                                        size_t name_bytes, size_t *index,
@@ -21,8 +26,7 @@ static enum gradcmp_status find_series(struct gcmp_metric_source *source, const 
     if (gcmp_map_find(&source->names, name, name_bytes, index)) {
         return GRADCMP_OK;
     }
-    if (name_bytes == 0 || name_bytes > GCMP_METRIC_MAX_NAME_BYTES ||
-        memchr(name, '\0', name_bytes) != NULL) {
+    if (!is_name(name, name_bytes)) {
         GCMP_FAIL(error, GRADCMP_ERROR_CORRUPT,
                   "a metric's name of %zu bytes, expected 1 to %d without a zero byte", name_bytes,
                   GCMP_METRIC_MAX_NAME_BYTES);
@@ -39,7 +43,8 @@ static enum gradcmp_status find_series(struct gcmp_metric_source *source, const 
         GCMP_FAIL_MEMORY(error);
     }
     *index = source->series_count++;
-    source->series[*index] = (struct gcmp_metric_series){.name = own};
+    source->series[*index] = (struct gcmp_metric_series){
+        .name = own, .part_bytes = source->part == NULL ? 0 : strlen(source->part) + 2};
     return GRADCMP_OK;
 }
 
@@ -47,6 +52,19 @@ enum gradcmp_status gcmp_metric_add(struct gcmp_metric_source *source, const cha
                                     size_t name_bytes, struct gcmp_metric_point point,
                                     struct gradcmp_error *error) {
     size_t index;
+    char joined[GCMP_METRIC_MAX_NAME_BYTES + 1];
+    if (source->part != NULL && is_name(name, name_bytes)) {
+        size_t length = strlen(source->part) + 2;
+        if (length + name_bytes > GCMP_METRIC_MAX_NAME_BYTES) {
+            GCMP_FAIL(error, GRADCMP_ERROR_LIMIT,
+                      "a metric's name of over %d bytes, its folder's included",
+                      GCMP_METRIC_MAX_NAME_BYTES);
+        }
+        snprintf(joined, sizeof joined, "%s//", source->part);
+        memcpy(joined + length, name, name_bytes);
+        name = joined;
+        name_bytes += length;
+    }
     GCMP_TRY(find_series(source, name, name_bytes, &index, error));
     if (source->point_count >= GCMP_METRIC_MAX_POINTS) {
         GCMP_FAIL(error, GRADCMP_ERROR_LIMIT, "more than %u values", GCMP_METRIC_MAX_POINTS);
@@ -218,11 +236,15 @@ void gcmp_metric_note(struct gcmp_metric_source *source, const char *format, ...
     }
 }
 
+void gcmp_metric_series_free(struct gcmp_metric_series *series) {
+    free(series->points);
+    free(series->last);
+    free(series->conflicts);
+}
+
 void gcmp_metric_source_free(struct gcmp_metric_source *source) {
     for (size_t i = 0; i < source->series_count; i++) {
-        free(source->series[i].points);
-        free(source->series[i].last);
-        free(source->series[i].conflicts);
+        gcmp_metric_series_free(&source->series[i]);
     }
     free(source->series);
     free(source->notes);

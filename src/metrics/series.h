@@ -51,6 +51,7 @@ struct gcmp_metric_conflict {
 
 struct gcmp_metric_series {
     const char *name;
+    size_t part_bytes; /* of the folder in front of the name; see gcmp_metric_source.parts */
     struct gcmp_metric_point *points; /* after settling: one a step, ascending, the first read */
     size_t count, capacity;
     struct gcmp_metric_point *last; /* where there are conflicts: the last read of each step */
@@ -71,7 +72,13 @@ struct gcmp_metric_source {
     size_t note_count, note_capacity;
     const char **left_out; /* metrics that --match and --exclude leave; in the arena */
     size_t left_out_count;
-    struct gcmp_dir *dir; /* where it was read; owned */
+    /* Folders below with event files of the same run, as TensorBoard's add_scalars makes them:
+     * their metrics are called "FOLDER//METRIC". In the arena. */
+    const char **parts;
+    size_t part_count, part_capacity;
+    const char *part;       /* while files of one are read; else NULL */
+    size_t lone_part_count; /* that the other side lacks, and that were left out */
+    struct gcmp_dir *dir;   /* where it was read; owned */
     /* Set where reading stopped before the end, or passed over a value: the rest could be read. */
     bool is_damaged;
     struct gradcmp_error damage;
@@ -99,6 +106,9 @@ const struct gcmp_metric_series *gcmp_metric_series_find(const struct gcmp_metri
 /* Remember a sentence for the report; failures of memory only lose it. */
 void gcmp_metric_note(struct gcmp_metric_source *source, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Free what a series holds, when it is taken out of its source. */
+void gcmp_metric_series_free(struct gcmp_metric_series *series);
 
 void gcmp_metric_source_free(struct gcmp_metric_source *source);
 

@@ -16,6 +16,7 @@ struct event_file {
     const char *name;
     double time;
     uint32_t file;
+    const char *part; /* of the source; NULL: of the run's own folder */
 };
 
 struct folder {
@@ -24,6 +25,7 @@ struct folder {
     struct gradcmp_error *error;
     struct event_file *files;
     size_t file_count;
+    const char *part; /* that files are gathered of */
 };
 
 const char *gcmp_metric_kind_name(enum gcmp_metric_kind kind) {
@@ -65,6 +67,7 @@ static enum gradcmp_status add_event_file(struct folder *folder, const char *nam
     GCMP_TRY(gcmp_dir_add(folder->dir, name, strlen(name), &file->file, folder->error));
     file->name = gcmp_dir_file_name(folder->dir, file->file);
     file->time = time_in_name(name);
+    file->part = folder->part;
     if (file->time == 0) {
         file->time = gcmp_events_first_time(folder->dir, file->file);
     }
@@ -92,8 +95,8 @@ static enum gradcmp_status gather(struct folder *folder, const char *below) {
     return status;
 }
 
-/* Find the one folder below the path with event files; two are two runs. */
-static enum gradcmp_status gather_below(struct folder *folder) {
+/* Find the one folder below the path with event files, *run; two are two runs. */
+static enum gradcmp_status gather_below(struct folder *folder, const char **run) {
     char **names;
     size_t count, held = 0;
     char *first = NULL;
@@ -114,6 +117,50 @@ static enum gradcmp_status gather_below(struct folder *folder) {
             held = folder->file_count;
         }
     }
+    if (status == GRADCMP_OK && first != NULL) {
+        *run = gcmp_arena_dup(folder->source->arena, first);
+    }
+    gcmp_dir_free_names(names, count);
+    if (*run == NULL) {
+        GCMP_FAIL_MEMORY(folder->error);
+    }
+    return status;
+}
+
+/* Gather the event files of one folder in the run's own; a part of the run where there are some. */
+static enum gradcmp_status gather_part(struct folder *folder, const char *run, const char *name) {
+    struct gcmp_metric_source *source = folder->source;
+    size_t held = folder->file_count;
+    const char *path =
+        gcmp_arena_format(source->arena, "%s%s%s", run, run[0] == '\0' ? "" : "/", name);
+    folder->part = gcmp_arena_dup(source->arena, name);
+    if (path == NULL || folder->part == NULL) {
+        GCMP_FAIL_MEMORY(folder->error);
+    }
+    if (name[0] == '.' || gcmp_dir_kind(folder->dir, path) != GCMP_DIR_FOLDER) {
+        return GRADCMP_OK;
+    }
+    GCMP_TRY(gather(folder, path));
+    if (folder->file_count == held) {
+        return GRADCMP_OK;
+    }
+    if (!gcmp_arena_grow(source->arena, &source->parts, source->part_count, &source->part_capacity,
+                         sizeof *source->parts)) {
+        GCMP_FAIL_MEMORY(folder->error);
+    }
+    source->parts[source->part_count++] = folder->part;
+    return GRADCMP_OK;
+}
+
+static enum gradcmp_status gather_parts(struct folder *folder, const char *run) {
+    char **names;
+    size_t count;
+    GCMP_TRY(gcmp_dir_list(folder->dir, run, MAX_ENTRIES, &names, &count, folder->error));
+    enum gradcmp_status status = GRADCMP_OK;
+    for (size_t i = 0; i < count && status == GRADCMP_OK; i++) {
+        status = gather_part(folder, run, names[i]);
+    }
+    folder->part = NULL;
     gcmp_dir_free_names(names, count);
     return status;
 }
@@ -121,24 +168,30 @@ static enum gradcmp_status gather_below(struct folder *folder) {
 static enum gradcmp_status read_files(struct folder *folder) {
     qsort(folder->files, folder->file_count, sizeof *folder->files, by_time);
     for (size_t i = 0; i < folder->file_count; i++) {
+        folder->source->part = folder->files[i].part;
         GCMP_TRY(
             gcmp_events_read(folder->dir, folder->files[i].file, folder->source, folder->error));
     }
+    folder->source->part = NULL;
     return GRADCMP_OK;
 }
 
 static enum gradcmp_status read_folder(struct gcmp_dir *dir, struct gcmp_metric_source *source,
                                        struct gradcmp_error *error) {
     struct folder folder = {.dir = dir, .source = source, .error = error};
-    enum gradcmp_status status = gather(&folder, "");
+    const char *run = "";
+    enum gradcmp_status status = gather(&folder, run);
     if (status == GRADCMP_OK && folder.file_count == 0) {
-        status = gather_below(&folder);
+        status = gather_below(&folder, &run);
     }
     if (status == GRADCMP_OK && folder.file_count == 0) {
         status =
             gcmp_error_set(error, GRADCMP_ERROR_UNSUPPORTED, gcmp_dir_path(dir), GRADCMP_NO_OFFSET,
                            "a folder without TensorBoard event files (*tfevents*); golden "
                            "values, logs and CSV are named as files");
+    }
+    if (status == GRADCMP_OK) {
+        status = gather_parts(&folder, run);
     }
     if (status == GRADCMP_OK) {
         source->kind = GCMP_METRIC_EVENTS;

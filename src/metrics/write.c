@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "metrics/names.h"
 #include "metrics/source.h"
 #include "report/json.h"
 #include "report/page.h"
