@@ -77,7 +77,7 @@ static enum gradcmp_status collect_weights(const struct naming *naming,
         bool is_known = false;
         size_t entry;
         if (!is_in(scope, tensor) || tensor->kind != GCMP_PT_WEIGHT || !gcmp_pt_is_float(tensor) ||
-            gcmp_name_is_norm_buffer(tensor->name) ||
+            gcmp_name_is_norm_buffer(tensor->name) || gcmp_pt_is_extra_state(tensor->key) ||
             gcmp_map_find(&naming->names, tensor->name, strlen(tensor->name), &entry)) {
             continue;
         }

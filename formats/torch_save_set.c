@@ -25,6 +25,10 @@ bool gcmp_pt_is_tensor(const struct gcmp_node *node) {
     return gcmp_torch_is_tensor(node) || gcmp_pt_is_sharded(node);
 }
 
+bool gcmp_pt_is_extra_state(const char *key) {
+    return strstr(key, "._extra_state") != NULL;
+}
+
 bool gcmp_pt_is_shaped(const char *state) {
     static const char *const words[] = {"exp_avg",         "exp_avg_sq", "max_exp_avg_sq",
                                         "momentum_buffer", "fp32_param", "main_grad"};

@@ -150,6 +150,8 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_read_run(struct gradcmp_catalogue *
 /* What a group of parameters says of itself; NaN for what it does not. */
 struct gradcmp_adam gcmp_pt_group_adam(const struct gcmp_node *group);
 
+/* True for the key of what a module keeps of its own beside parameters and buffers. */
+bool gcmp_pt_is_extra_state(const char *key);
 /* True for states that have the shape of their parameter and are compared. */
 bool gcmp_pt_is_shaped(const char *state);
 /* True for a tensor that is read, of real numbers. */

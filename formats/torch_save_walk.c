@@ -2,20 +2,21 @@
  * as they like, so what counts is form: an optimizer is a dict of "state" and "param_groups", the
  * state of one parameter a dict with "exp_avg" or the like; weights are a dict of tensors.
  *
- * Limits: MAX_DEPTH dicts or lists around a dict of tensors, unless it is called a model;
+ * Limits: MAX_DEPTH dicts or lists around a dict of tensors, unless it is in a model;
  * MOST_DEPTH around anything that is looked for; MAX_DICTS dicts of tensors; MAX_OPTIMIZERS;
  * MAX_NAME_BYTES of a name and of a path; as many entries as the pickle has bytes (see
  * gcmp_pt_visit), LIST_STEP items of a list that are no dicts counting as one. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/catalogue.h"
 #include "base/checked.h"
 #include "base/dtype.h"
+#include "base/grow.h"
 #include "base/text.h"
 #include "formats/dcp_keys.h"
-#include "formats/plain_names.h"
-#include "formats/torch_save_set.h"
+#include "formats/torch_save_models.h"
 
 enum {
     MAX_DEPTH = 4,
@@ -29,13 +30,6 @@ enum {
     LEAST_BARREN = 16      /* entries of a dict or list that is remembered to hold nothing */
 };
 
-/* A dict of tensors that may be a model's. */
-struct candidate {
-    const struct gcmp_node *dict;
-    const char *path, *word; /* word: the last of the path */
-    bool has_states;         /* names of it tell states ("state.<name>.exp_avg") */
-};
-
 /* Looking for them. */
 struct search {
     struct gcmp_pt_place *place;
@@ -44,8 +38,10 @@ struct search {
      * nothing from some depth on, for many may hold it (-> 1 + depth). */
     struct gcmp_map seen;
     const struct gcmp_node *above[MOST_DEPTH + 1]; /* what it is in, by depth */
-    struct candidate candidates[MAX_DICTS];
-    size_t count, passed; /* passed: tensors that were passed over */
+    struct gcmp_pt_where where;                    /* what the words of the path tell */
+    struct gcmp_pt_dict *dicts;
+    size_t count, capacity; /* of dicts */
+    size_t passed;          /* tensors that were passed over */
 };
 
 /* What stands in a dict, or in a list. */
@@ -247,18 +243,26 @@ static enum gradcmp_status add_optimizer(struct search *search, const struct gcm
     return gcmp_pt_walk_optimizer(place, node, path);
 }
 
-static enum gradcmp_status add_candidate(struct search *search, const struct gcmp_node *node,
-                                         const char *word, bool has_states) {
+static enum gradcmp_status add_dict(struct search *search, const struct gcmp_node *node,
+                                    const char *word, bool has_states) {
     const char *path;
     if (search->count == MAX_DICTS) {
         PLACE_FAIL(search->place, GRADCMP_ERROR_LIMIT, node, "more than %d dicts of tensors",
                    MAX_DICTS);
     }
+    GCMP_TRY(gcmp_pt_visit(search->place, node, search->path.length_bytes));
     GCMP_TRY(keep_path(search, &path));
-    search->candidates[search->count++] = (struct candidate){
-        .dict = node,
+    if (!gcmp_grow(&search->dicts, search->count, &search->capacity, sizeof *search->dicts)) {
+        GCMP_FAIL_MEMORY(search->place->error);
+    }
+    if (gcmp_dcp_is_model(word) && search->where.root_bytes == 0) {
+        search->where.root_bytes = search->path.length_bytes;
+    }
+    search->dicts[search->count++] = (struct gcmp_pt_dict){
+        .node = node,
         .path = path,
         .word = path + strlen(path) - strlen(word),
+        .where = search->where,
         .has_states = has_states,
     };
     return GRADCMP_OK;
@@ -310,6 +314,7 @@ static enum gradcmp_status pass_over(struct search *search, const struct gcmp_no
                                  (gcmp_product(view.shape, view.ndim, &elems) && elems <= 1))) {
         return GRADCMP_OK;
     }
+    catalogue->passed_elems = gcmp_add_saturated(catalogue->passed_elems, elems);
     if (catalogue->unclaimed_count++ == 0) {
         return keep_path(search, &catalogue->unclaimed_first);
     }
@@ -349,11 +354,13 @@ static enum gradcmp_status look_into(struct search *search, const struct gcmp_no
 static enum gradcmp_status look_below(struct search *search, const struct entry *entry,
                                       unsigned depth) {
     size_t length = search->path.length_bytes;
+    struct gcmp_pt_where where = search->where;
     GCMP_TRY(check_word(search->place, entry->word));
     gcmp_text_addf(&search->path, "%s%s", length == 0 ? "" : ".", entry->word);
     if (search->path.failed) {
         GCMP_FAIL_MEMORY(search->place->error);
     }
+    gcmp_pt_enter(&search->where, entry->word, search->path.length_bytes);
     enum gradcmp_status status;
     if (is_parameter_state(entry) && !is_optimizer(entry->value)) {
         const char *path;
@@ -366,6 +373,7 @@ static enum gradcmp_status look_below(struct search *search, const struct entry 
     }
     search->path.bytes[length] = '\0';
     search->path.length_bytes = length;
+    search->where = where;
     return status;
 }
 
@@ -432,8 +440,9 @@ static enum gradcmp_status look_at(struct search *search, const struct gcmp_node
     }
     bool has_states = !gcmp_dcp_is_model(word) && tells_states(node);
     bool has_any = has_tensor(node);
-    if (has_states || (has_any && (depth <= MAX_DEPTH || gcmp_dcp_is_model(word)))) {
-        GCMP_TRY(add_candidate(search, node, word, has_states));
+    bool is_found = depth <= MAX_DEPTH || gcmp_dcp_is_model(word) || search->where.root_bytes > 0;
+    if (has_states || (has_any && is_found)) {
+        GCMP_TRY(add_dict(search, node, word, has_states));
     } else if (has_any) {
         GCMP_TRY(pass_over_dict(search, node));
     }
@@ -456,95 +465,6 @@ static enum gradcmp_status look_into(struct search *search, const struct gcmp_no
     GCMP_TRY(look_at(search, node, word, depth));
     return is_large && count_found(search) == before ? add_seen(search, node, 1 + depth, &is_new)
                                                      : GRADCMP_OK;
-}
-
-/* --- which are weights --- */
-
-/* States that whole dicts of tensors are called after; NULL for other words. */
-static const char *state_of_word(const char *word) {
-    static const char *const gradients[] = {"grad",      "grads",     "gradient",
-                                            "gradients", "main_grad", "main_grads"};
-    static const char *const states[] = {"exp_avg", "exp_avg_sq", "momentum_buffer"};
-    if (is_among(gradients, sizeof gradients / sizeof *gradients, word)) {
-        return "main_grad";
-    }
-    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
-        if (strcmp(states[i], word) == 0) {
-            return states[i];
-        }
-    }
-    return NULL;
-}
-
-static size_t count_models(const struct search *search) {
-    size_t count = 0;
-    for (size_t i = 0; i < search->count; i++) {
-        count += gcmp_dcp_is_model(search->candidates[i].word);
-    }
-    return count;
-}
-
-/* Names of a dict's tensors, which are those from `first` on, may tell a state ("exp_avg.<name>",
- * "grad.<name>"; in an optimizer "state.<name>.step" too). */
-static enum gradcmp_status name_states(const struct gcmp_pt_place *place,
-                                       const struct candidate *candidate, size_t first) {
-    size_t path_bytes = strlen(candidate->path);
-    for (size_t i = first; i < place->set->tensor_count; i++) {
-        struct gcmp_pt_tensor *tensor = &place->set->tensors[i];
-        const char *name = tensor->key + path_bytes + (path_bytes > 0);
-        struct gcmp_dcp_key key;
-        if (!gcmp_plain_parse_name(arena_of(place), name, GCMP_DCP_TORCH, &key)) {
-            GCMP_FAIL_MEMORY(place->error);
-        }
-        if (key.kind == GCMP_DCP_STATE && key.state != NULL &&
-            (candidate->has_states || gcmp_dcp_is_clear_state(key.state, strlen(key.state)))) {
-            tensor->kind = GCMP_PT_STATE;
-            tensor->name = key.name;
-            tensor->state = key.state;
-        }
-    }
-    return GRADCMP_OK;
-}
-
-static enum gradcmp_status walk_candidate(struct gcmp_pt_place *place,
-                                          const struct candidate *candidate, bool is_model,
-                                          bool is_alone) {
-    const char *state = state_of_word(candidate->word);
-    size_t first = place->set->tensor_count;
-    if (state != NULL) {
-        return gcmp_pt_walk_tensors(place, candidate->dict, candidate->path, GCMP_PT_STATE, state);
-    }
-    GCMP_TRY(gcmp_pt_walk_tensors(place, candidate->dict, candidate->path,
-                                  is_model ? GCMP_PT_WEIGHT : GCMP_PT_OTHER, "param"));
-    for (size_t i = first; i < place->set->tensor_count && is_model && !is_alone; i++) {
-        place->set->tensors[i].name = place->set->tensors[i].key;
-    }
-    if (is_model && !is_alone) {
-        place->set->is_ordered = false; /* dicts stand in the order of the file, not the model's */
-    }
-    bool is_bare = is_model && candidate->path[0] == '\0';
-    return is_bare || candidate->has_states ? name_states(place, candidate, first) : GRADCMP_OK;
-}
-
-/* Dicts called a model are weights; without any, all are (a bare state dict, a generator and a
- * discriminator) but the entries beside others at the top, and flattened optimizers. Of several,
- * names begin with the path. */
-static enum gradcmp_status walk_candidates(const struct search *search) {
-    size_t models = count_models(search), others = 0;
-    for (size_t i = 0; i < search->count; i++) {
-        const struct candidate *candidate = &search->candidates[i];
-        others += state_of_word(candidate->word) == NULL && !candidate->has_states;
-    }
-    for (size_t i = 0; i < search->count; i++) {
-        const struct candidate *candidate = &search->candidates[i];
-        bool is_top = candidate->path[0] == '\0';
-        bool is_model = models > 0              ? gcmp_dcp_is_model(candidate->word)
-                        : candidate->has_states ? is_top && others == 0
-                                                : others == 1 || !is_top;
-        size_t alike = models > 0 ? models : others;
-        GCMP_TRY(walk_candidate(search->place, candidate, is_model, alike <= 1));
-    }
-    return GRADCMP_OK;
 }
 
 static enum gradcmp_status walk_single(struct gcmp_pt_place *place) {
@@ -585,7 +505,8 @@ enum gradcmp_status gcmp_pt_walk(struct gcmp_pt_place *place) {
     } else if (is_list(root)) {
         status = look_into_list(&search, root, 0);
     }
-    status = status == GRADCMP_OK ? walk_candidates(&search) : status;
+    status = status == GRADCMP_OK ? gcmp_pt_walk_dicts(place, search.dicts, search.count) : status;
+    free(search.dicts);
     gcmp_text_free(&search.path);
     gcmp_map_free(&search.seen);
     return status;

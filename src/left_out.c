@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "base/word.h"
 #include "stateless.h"
+#include "unclaimed.h"
 
 /* What trainers keep of torch's generators beside the model: bytes in a row, named after them or
  * after the device that they draw for ("cpu" in rng_state.pth of transformers). */
@@ -69,6 +70,29 @@ static enum gradcmp_status note_side(struct gcmp_comparison *comparison,
                           catalogue == pair->catalogue ? "candidate" : "baseline", text);
 }
 
+/* Count what is no weight on a side, where it is more than on the other. */
+static void count_beside(struct gradcmp_pair_report *pair, struct gcmp_name_filter *filter,
+                         const struct gradcmp_catalogue *catalogue) {
+    size_t count = 0, passed = catalogue->unclaimed_count;
+    uint64_t sum = 0, elems = 0;
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        if (gcmp_is_unclaimed(&catalogue->stored[i], &elems)) {
+            bool is_taken = gcmp_name_filter_takes(filter, catalogue->stored[i].name);
+            sum = gcmp_add_saturated(sum, is_taken ? elems : 0);
+            count += is_taken;
+            passed--;
+        }
+    }
+    if (passed > 0 && gcmp_name_filter_takes(filter, catalogue->unclaimed_first)) {
+        sum = gcmp_add_saturated(sum, catalogue->passed_elems);
+        count += passed;
+    }
+    if (sum > pair->beside_elems) {
+        pair->beside = count;
+        pair->beside_elems = sum;
+    }
+}
+
 enum gradcmp_status gcmp_note_left_out(struct gcmp_comparison *comparison,
                                        struct gradcmp_pair_report *pair,
                                        struct gcmp_name_filter *filter,
@@ -76,6 +100,8 @@ enum gradcmp_status gcmp_note_left_out(struct gcmp_comparison *comparison,
     if (strcmp(comparison->report->state, "param") != 0) {
         return gcmp_note_stateless(comparison, pair, filter, error);
     }
+    count_beside(pair, filter, comparison->report->baseline);
+    count_beside(pair, filter, pair->catalogue);
     GCMP_TRY(note_side(comparison, pair, filter, comparison->report->baseline, error));
     return note_side(comparison, pair, filter, pair->catalogue, error);
 }

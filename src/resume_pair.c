@@ -372,6 +372,8 @@ static void take_pair(struct codec *codec, struct gradcmp_pair_report *pair) {
     check_order(codec, pair);
     take_size(codec, &pair->stateless);
     take_word(codec, &pair->stateless_elems);
+    take_size(codec, &pair->beside);
+    take_word(codec, &pair->beside_elems);
 }
 
 void gcmp_resume_write_pair(struct gcmp_text *out, const struct gradcmp_pair_report *pair) {

@@ -14,18 +14,18 @@ static bool is_of_optimizer(const char *key) {
            (strncmp(key, "optim.", 6) == 0 && strstr(key, ".state.") != NULL);
 }
 
-/* Counters and learning rates are single numbers. */
-static bool is_unclaimed(const struct gradcmp_stored *stored) {
-    uint64_t elems = 0;
+bool gcmp_is_unclaimed(const struct gradcmp_stored *stored, uint64_t *elems) {
+    *elems = 0;
     return stored->state == NULL && gcmp_dtype_is_float((enum gradcmp_dtype)stored->dtype) &&
            !is_of_optimizer(stored->key) &&
-           (!gcmp_product(stored->shape, stored->ndim, &elems) || elems > 1);
+           (!gcmp_product(stored->shape, stored->ndim, elems) || *elems > 1);
 }
 
 enum gradcmp_status gcmp_note_unclaimed(struct gradcmp_catalogue *catalogue,
                                         struct gradcmp_error *error) {
     for (size_t i = 0; i < catalogue->stored_count; i++) {
-        if (is_unclaimed(&catalogue->stored[i]) && catalogue->unclaimed_count++ == 0) {
+        uint64_t elems;
+        if (gcmp_is_unclaimed(&catalogue->stored[i], &elems) && catalogue->unclaimed_count++ == 0) {
             catalogue->unclaimed_first = catalogue->stored[i].key;
         }
     }

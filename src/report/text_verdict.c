@@ -143,12 +143,21 @@ static void add_error(struct gcmp_page *page, const struct gradcmp_pair_report *
     }
 }
 
-/* What a state says nothing of, where it is more than a tenth of the model. */
-static void add_stateless(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
+/* What the verdict says nothing of, where it is more than a tenth: of the model, what has not the
+ * state; of all weights and the like, what is not read as a weight. */
+static void add_not_compared(struct gcmp_page *page, const struct gradcmp_pair_report *pair) {
     double left = (double)pair->stateless_elems, all = left + (double)pair->compared_elems;
     if (left > all / 10) {
         gcmp_page_addf(page, "; not compared: %zu tensor%s of the model (%.0f%% of its elements)",
                        pair->stateless, pair->stateless == 1 ? "" : "s", floor(100 * left / all));
+    }
+    left = (double)pair->beside_elems;
+    all = left + (double)pair->compared_elems;
+    if (left > all / 10) {
+        gcmp_page_addf(page,
+                       "; not compared: %zu tensor%s that %s no weight%s (%.0f%% of the elements)",
+                       pair->beside, pair->beside == 1 ? "" : "s", pair->beside == 1 ? "is" : "are",
+                       pair->beside == 1 ? "" : "s", floor(100 * left / all));
     }
 }
 
@@ -177,7 +186,7 @@ void gcmp_text_findings(struct gcmp_page *page, const struct gradcmp_pair_report
         gcmp_page_addf(page, "; %zu unjudged", unjudged);
     }
     if (pair->outcome != GRADCMP_OUTCOME_ERROR) {
-        add_stateless(page, pair);
+        add_not_compared(page, pair);
     }
 }
 

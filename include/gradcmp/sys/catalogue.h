@@ -143,6 +143,7 @@ struct gradcmp_catalogue {
     /* Tensors of several real numbers that are in no model and in no state. A reader counts those
      * that it does not keep in `stored`. */
     size_t unclaimed_count;
+    uint64_t passed_elems;       /* of those */
     const char *unclaimed_first; /* where one of them stands; NULL: there is none */
     bool unclaimed_is_least;     /* there may be more of them */
 

@@ -1,0 +1,273 @@
+/* Decides which dicts of tensors in an object of torch.save are weights. A dict under a word for a
+ * model is one, with all that is in it; without such a word, what stands at the top is, with all
+ * beside it, as modules keep dicts of extra state and trainers several models. Words tell averaged
+ * weights, generators and the like apart; sizes decide where a word names only a small part. */
+#include "formats/torch_save_models.h"
+
+#include <string.h>
+
+#include "base/catalogue.h"
+#include "base/checked.h"
+#include "base/word.h"
+#include "formats/dcp_keys.h"
+#include "formats/plain_names.h"
+
+/* Parts of words, between '_'. */
+static const char *const averaged_parts[] = {"ema", "swa", "averaged", "avg", "shadow", NULL};
+static const char *const other_parts[] = {
+    "rng",     "optim",   "optimizer", "optimizers", "scheduler", "schedulers", "sched",
+    "sampler", "scaler",  "metric",    "metrics",    "history",   "loss",       "losses",
+    "stats",   "args",    "config",    "cfg",        "callbacks", "loops",      "dataloader",
+    "loader",  "hparams", "replay",    NULL};
+/* Whole words. */
+static const char *const other_words[] = {
+    "opt", "train_state", "trainer_state", "training_state", "hyper_parameters", NULL,
+};
+
+/* How the dicts of one object are read. */
+struct reading {
+    struct gcmp_pt_place *place;
+    struct gcmp_pt_dict *dicts;
+    size_t count;
+    bool takes_others; /* nothing else is there */
+    bool takes_small;  /* no dict has several real numbers in one tensor */
+    /* Where a model begins: at no word, at the word of a model, at its own tensors. */
+    enum { ANYWHERE, AT_WORD, AT_TENSORS } begin;
+    size_t models; /* that names tell apart; 0 until they are counted */
+};
+
+static bool has_part(const char *word, const char *const *parts) {
+    size_t bytes;
+    for (;; word += bytes + 1) {
+        bytes = strcspn(word, "_");
+        if (gcmp_find_word(word, bytes, parts) != NULL) {
+            return true;
+        }
+        if (word[bytes] == '\0') {
+            return false;
+        }
+    }
+}
+
+void gcmp_pt_enter(struct gcmp_pt_where *where, const char *word, size_t path_bytes) {
+    where->top_bytes = where->top_bytes == 0 ? path_bytes : where->top_bytes;
+    where->is_averaged = where->is_averaged || has_part(word, averaged_parts);
+    if (gcmp_dcp_is_model(word)) {
+        where->model_bytes = where->model_bytes == 0 ? path_bytes : where->model_bytes;
+        where->is_other = false;
+    } else if (has_part(word, other_parts) ||
+               gcmp_find_word(word, strlen(word), other_words) != NULL) {
+        where->is_other = true;
+    }
+}
+
+/* States that whole dicts of tensors are called after; NULL for other words. */
+static const char *state_of_word(const char *word) {
+    static const char *const gradients[] = {"grad",      "grads",      "gradient", "gradients",
+                                            "main_grad", "main_grads", NULL};
+    static const char *const states[] = {"exp_avg", "exp_avg_sq", "momentum_buffer", NULL};
+    return gcmp_find_word(word, strlen(word), gradients) != NULL
+               ? "main_grad"
+               : gcmp_find_word(word, strlen(word), states);
+}
+
+/* --- walking --- */
+
+/* The elements of the tensors of several real numbers. */
+static uint64_t count_elems(const struct gcmp_pt_set *set, size_t first, size_t end) {
+    uint64_t sum = 0, elems = 0;
+    for (size_t i = first; i < end; i++) {
+        const struct gcmp_pt_tensor *tensor = &set->tensors[i];
+        bool known = gcmp_pt_is_float(tensor) && gcmp_product(tensor->shape, tensor->ndim, &elems);
+        sum = gcmp_add_saturated(sum, known && elems > 1 ? elems : 0);
+    }
+    return sum;
+}
+
+/* Add the tensors of all dicts, as others where no word tells a state. */
+static enum gradcmp_status walk_all(struct reading *reading) {
+    struct gcmp_pt_place *place = reading->place;
+    for (size_t i = 0; i < reading->count; i++) {
+        struct gcmp_pt_dict *dict = &reading->dicts[i];
+        const char *state = state_of_word(dict->word);
+        dict->first = place->set->tensor_count;
+        GCMP_TRY(gcmp_pt_walk_tensors(place, dict->node, dict->path,
+                                      state != NULL ? GCMP_PT_STATE : GCMP_PT_OTHER,
+                                      state != NULL ? state : "param"));
+        dict->end = place->set->tensor_count;
+        dict->elems = count_elems(place->set, dict->first, dict->end);
+    }
+    return GRADCMP_OK;
+}
+
+/* --- deciding --- */
+
+/* True for a dict that may be a model's. */
+static bool may_be_model(const struct reading *reading, const struct gcmp_pt_dict *dict) {
+    return !dict->has_states && state_of_word(dict->word) == NULL &&
+           (reading->takes_others || !(dict->where.is_other || dict->where.is_averaged)) &&
+           (reading->takes_small || dict->elems > 0 || dict->where.model_bytes > 0);
+}
+
+/* How much of the path leads to the model that a dict is of; 0: no word does. */
+static size_t model_bytes(const struct reading *reading, const struct gcmp_pt_dict *dict) {
+    return reading->begin == AT_TENSORS ? dict->where.root_bytes
+           : reading->begin == AT_WORD  ? dict->where.model_bytes
+                                        : 0;
+}
+
+static bool is_top(const struct gcmp_pt_dict *dict) {
+    return dict->path[0] == '\0';
+}
+
+/* True for dicts under the same start of their paths. */
+static bool share_start(const struct gcmp_pt_dict *a, size_t a_bytes, const struct gcmp_pt_dict *b,
+                        size_t b_bytes) {
+    return a_bytes == b_bytes && memcmp(a->path, b->path, a_bytes) == 0;
+}
+
+/* Choose what is looked at, and where models begin as words tell it. */
+static void choose_begin(struct reading *reading) {
+    bool has_own = false, has_large = false, has_tensors = false, has_word = false;
+    for (size_t i = 0; i < reading->count; i++) {
+        const struct gcmp_pt_dict *dict = &reading->dicts[i];
+        bool is_plain = !dict->has_states && state_of_word(dict->word) == NULL;
+        has_own = has_own || (is_plain && (dict->elems > 0 || dict->where.model_bytes > 0) &&
+                              !dict->where.is_other && !dict->where.is_averaged);
+        has_large = has_large || (is_plain && dict->elems > 0);
+    }
+    reading->takes_others = !has_own;
+    reading->takes_small = !has_large;
+    for (size_t i = 0; i < reading->count; i++) {
+        const struct gcmp_pt_dict *dict = &reading->dicts[i];
+        has_tensors = has_tensors || (may_be_model(reading, dict) && dict->where.root_bytes > 0);
+        has_word = has_word || (may_be_model(reading, dict) && dict->where.model_bytes > 0);
+    }
+    reading->begin = has_tensors ? AT_TENSORS : has_word ? AT_WORD : ANYWHERE;
+}
+
+/* True where what words call models is the smaller part: beside the tensors at the top, or beside
+ * the entries of the whole object that hold no such model, unless one is an entry itself. */
+static bool is_outweighed(const struct reading *reading) {
+    uint64_t models = 0, top = 0, outside = 0, entry = 0;
+    bool has_model = false, claims_all = false;
+    const struct gcmp_pt_dict *last = NULL;
+    for (size_t i = 0; i < reading->count; i++) {
+        const struct gcmp_pt_dict *dict = &reading->dicts[i];
+        if (!may_be_model(reading, dict)) {
+            continue;
+        }
+        size_t bytes = model_bytes(reading, dict);
+        if (last != NULL &&
+            !share_start(last, last->where.top_bytes, dict, dict->where.top_bytes)) {
+            outside = gcmp_add_saturated(outside, has_model ? 0 : entry);
+            has_model = false;
+            entry = 0;
+        }
+        last = is_top(dict) ? last : dict;
+        has_model = has_model || bytes > 0;
+        claims_all = claims_all || (bytes > 0 && bytes == dict->where.top_bytes);
+        models = gcmp_add_saturated(models, bytes > 0 ? dict->elems : 0);
+        top = is_top(dict) ? dict->elems : top;
+        entry = gcmp_add_saturated(entry, is_top(dict) ? 0 : dict->elems);
+    }
+    outside = gcmp_add_saturated(outside, has_model ? 0 : entry);
+    return top > models || (!claims_all && outside > 0 && outside >= models);
+}
+
+static bool is_model(const struct reading *reading, const struct gcmp_pt_dict *dict) {
+    if (!may_be_model(reading, dict)) {
+        return false;
+    }
+    /* Single numbers at the top of a file tell of the run, where there is anything else. */
+    bool is_told = !reading->takes_small || reading->models <= 1 || !is_top(dict);
+    return reading->begin != ANYWHERE ? model_bytes(reading, dict) > 0
+                                      : is_told && (reading->takes_small || dict->elems > 0);
+}
+
+static void count_models(struct reading *reading) {
+    const struct gcmp_pt_dict *last = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < reading->count; i++) {
+        const struct gcmp_pt_dict *dict = &reading->dicts[i];
+        if (is_model(reading, dict)) {
+            size_t bytes = model_bytes(reading, dict);
+            count += last == NULL || bytes == 0 ||
+                     !share_start(last, model_bytes(reading, last), dict, bytes);
+            last = dict;
+        }
+    }
+    reading->models = count;
+}
+
+/* --- naming --- */
+
+/* Names of a dict's tensors may tell a state ("exp_avg.<name>", "grad.<name>"; in an optimizer
+ * "state.<name>.step" too). */
+static enum gradcmp_status name_states(const struct gcmp_pt_place *place,
+                                       const struct gcmp_pt_dict *dict) {
+    size_t path_bytes = strlen(dict->path);
+    for (size_t i = dict->first; i < dict->end; i++) {
+        struct gcmp_pt_tensor *tensor = &place->set->tensors[i];
+        const char *name = tensor->key + path_bytes + (path_bytes > 0);
+        struct gcmp_dcp_key key;
+        if (!gcmp_plain_parse_name(place->set->catalogue->arena, name, GCMP_DCP_TORCH, &key)) {
+            GCMP_FAIL_MEMORY(place->error);
+        }
+        if (key.kind == GCMP_DCP_STATE && key.state != NULL &&
+            (dict->has_states || gcmp_dcp_is_clear_state(key.state, strlen(key.state)))) {
+            tensor->kind = GCMP_PT_STATE;
+            tensor->name = key.name;
+            tensor->state = key.state;
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* Names begin where the model does; those of several models with the path. */
+static void name_weights(const struct reading *reading, const struct gcmp_pt_dict *dict) {
+    size_t bytes = reading->begin == ANYWHERE ? strlen(dict->path) : model_bytes(reading, dict);
+    size_t skipped = reading->models > 1 || bytes == 0 ? 0 : bytes + 1;
+    for (size_t i = dict->first; i < dict->end; i++) {
+        struct gcmp_pt_tensor *tensor = &reading->place->set->tensors[i];
+        tensor->kind = GCMP_PT_WEIGHT;
+        tensor->name = tensor->key + skipped;
+    }
+}
+
+static enum gradcmp_status name_all(const struct reading *reading) {
+    size_t taken = 0, plain = 0;
+    for (size_t i = 0; i < reading->count; i++) {
+        taken += is_model(reading, &reading->dicts[i]) &&
+                 !gcmp_pt_is_extra_state(reading->dicts[i].path);
+        plain += !reading->dicts[i].has_states && state_of_word(reading->dicts[i].word) == NULL;
+    }
+    if (taken > 1) {
+        /* dicts stand in the order of the file, not the model's */
+        reading->place->set->is_ordered = false;
+    }
+    for (size_t i = 0; i < reading->count; i++) {
+        const struct gcmp_pt_dict *dict = &reading->dicts[i];
+        bool is_states = dict->has_states && is_top(dict) && plain == 0;
+        bool is_weights = is_states || is_model(reading, dict);
+        if (is_weights) {
+            name_weights(reading, dict);
+        }
+        if (dict->has_states || (is_weights && is_top(dict))) {
+            GCMP_TRY(name_states(reading->place, dict));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_pt_walk_dicts(struct gcmp_pt_place *place, struct gcmp_pt_dict *dicts,
+                                       size_t count) {
+    struct reading reading = {.place = place, .dicts = dicts, .count = count};
+    GCMP_TRY(walk_all(&reading));
+    choose_begin(&reading);
+    if (reading.begin != ANYWHERE && is_outweighed(&reading)) {
+        reading.begin = ANYWHERE;
+    }
+    count_models(&reading);
+    return name_all(&reading);
+}
