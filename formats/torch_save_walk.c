@@ -3,7 +3,7 @@
  * state of one parameter a dict with "exp_avg" or the like; weights are a dict of tensors.
  *
  * Limits: MAX_DEPTH dicts or lists around a dict of tensors, unless it is in a model;
- * MOST_DEPTH around anything that is looked for; MAX_DICTS dicts of tensors; MAX_OPTIMIZERS;
+ * MOST_DEPTH around anything that is looked for; MAX_OPTIMIZERS;
  * MAX_NAME_BYTES of a name and of a path; as many entries as the pickle has bytes (see
  * gcmp_pt_visit), LIST_STEP items of a list that are no dicts counting as one. */
 #include <stdio.h>
@@ -23,7 +23,6 @@ enum {
     MOST_DEPTH = 256,
     LIST_STEP = 16,
     MAX_NAME_BYTES = 2048,
-    MAX_DICTS = 64,
     MAX_OPTIMIZERS = 1 << 14,
     MAX_STATES = 64,       /* of one parameter */
     MOST_PASSED = 1 << 16, /* tensors of no dict that are counted */
@@ -246,10 +245,6 @@ static enum gradcmp_status add_optimizer(struct search *search, const struct gcm
 static enum gradcmp_status add_dict(struct search *search, const struct gcmp_node *node,
                                     const char *word, bool has_states) {
     const char *path;
-    if (search->count == MAX_DICTS) {
-        PLACE_FAIL(search->place, GRADCMP_ERROR_LIMIT, node, "more than %d dicts of tensors",
-                   MAX_DICTS);
-    }
     GCMP_TRY(gcmp_pt_visit(search->place, node, search->path.length_bytes));
     GCMP_TRY(keep_path(search, &path));
     if (!gcmp_grow(&search->dicts, search->count, &search->capacity, sizeof *search->dicts)) {
