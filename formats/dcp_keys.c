@@ -10,6 +10,7 @@
  * Names hold dots and digits and may hold the words of states themselves. */
 #include "formats/dcp_keys.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,8 +37,11 @@ static const char *const models[] = {
     "model", "state_dict", "module", "model_state_dict", "model_state", "net", "network", NULL,
 };
 
-/* Top-level names that hold no weights. */
-static const char *const other_roots[] = {
+/* Those of the known states that name what a module holds as well. */
+static const char *const weak_states[] = {"param", "fp32", "master_param", "sum", "grad_avg", NULL};
+
+/* Names at top level, or of a dict, that hold no weights. */
+static const char *const other_words[] = {
     "optimizer",  "optim",     "param_groups", "rng_state",           "train_state",
     "dataloader", "scheduler", "lr_scheduler", "opt_param_scheduler", "sampler",
     "scaler",     "args",      NULL,
@@ -51,6 +55,14 @@ static bool is_known_state(const char *text, size_t bytes) {
 
 bool gcmp_dcp_is_clear_state(const char *text, size_t bytes) {
     return gcmp_find_word(text, bytes, clear_states) != NULL;
+}
+
+bool gcmp_dcp_is_state(const char *text, size_t bytes) {
+    return is_known_state(text, bytes);
+}
+
+bool gcmp_dcp_is_other_word(const char *word, size_t bytes) {
+    return gcmp_find_word(word, bytes, other_words) != NULL;
 }
 
 bool gcmp_dcp_is_model(const char *word) {
@@ -100,6 +112,14 @@ static bool parse_state(struct gcmp_arena *arena, const char *text, enum gcmp_dc
            set_state(arena, text, (size_t)(last_dot - text), last_dot + 1, last_bytes, out);
 }
 
+/* Whether "<name>.<state>" or "<state>.<name>" shows by itself that it is of an optimizer. */
+static bool shows_state(const char *text) {
+    const char *last = strrchr(text, '.');
+    return last != NULL && (gcmp_dcp_is_clear_state(text, strcspn(text, ".")) ||
+                            (is_known_state(last + 1, strlen(last + 1)) &&
+                             gcmp_find_word(last + 1, strlen(last + 1), weak_states) == NULL));
+}
+
 /* Skip a prefix; NULL when the text does not start with it. */
 static const char *skip_prefix(const char *text, const char *prefix) {
     size_t bytes = strlen(prefix);
@@ -113,22 +133,23 @@ static const char *skip_chained(const char *key) {
     return count > 0 && digits[count] == '.' ? digits + count + 1 : key;
 }
 
-/* The part of an optimizer's key behind "state."; NULL where the key is another. */
-static const char *skip_to_state(const char *key) {
+/* The part of an optimizer's key behind "state."; NULL where the key is another. *is_clear tells
+ * that an optimizer is named in front. */
+static const char *skip_to_state(const char *key, bool *is_clear) {
     static const char *const prefixes[] = {"optimizer.state.", "optim.state.", "state."};
     for (size_t i = 0; i < COUNT_OF(prefixes); i++) {
         const char *rest = skip_prefix(key, prefixes[i]);
         if (rest != NULL) {
+            *is_clear = i + 1 < COUNT_OF(prefixes);
             return rest;
         }
     }
     return NULL;
 }
 
-static bool is_other(const char *key) {
-    size_t root = strcspn(key, "./");
-    return gcmp_find_word(key, root, other_roots) != NULL || strstr(key, "/shard_") != NULL ||
-           strstr(key, "._extra_state") != NULL;
+/* What is listed only, by the form of its key. */
+static bool is_listed_only(const char *key) {
+    return strstr(key, "/shard_") != NULL || strstr(key, "._extra_state") != NULL;
 }
 
 /* A bucket's key ends with its state; the objects that describe buckets have none. */
@@ -142,26 +163,83 @@ static bool parse_bucket(struct gcmp_arena *arena, const char *text, struct gcmp
     return true;
 }
 
-static bool parse_text(struct gcmp_arena *arena, const char *key, enum gcmp_dcp_style style,
-                       struct gcmp_dcp_key *out) {
-    const char *text = skip_chained(key);
-    const char *state = skip_to_state(text);
+/* The bytes of a key in front of `part` of it, without a dot between. */
+static size_t bytes_before(const char *key, const char *part) {
+    return part <= key + 1 ? 0 : (size_t)(part - key) - 1;
+}
+
+/* Parse `text`, the end of `key`. */
+static bool parse_text(struct gcmp_arena *arena, const char *key, const char *text,
+                       enum gcmp_dcp_style style, struct gcmp_dcp_key *out) {
+    bool is_clear = false;
+    bool is_chained = skip_chained(text) != text;
+    text = skip_chained(text);
+    const char *state = skip_to_state(text, &is_clear);
+    size_t root = strcspn(text, "./");
     if (state != NULL) {
-        return parse_state(arena, state, style, out);
+        out->optimizer_bytes = bytes_before(key, state - strlen("state."));
+        bool ok = parse_state(arena, state, style, out);
+        out->is_doubtful = !is_clear && out->kind == GCMP_DCP_STATE && !shows_state(state);
+        return ok;
     }
     if (skip_prefix(text, "optimizer.distributed.") != NULL) {
         return parse_bucket(arena, text, out);
     }
-    if (!is_other(text)) {
+    if (gcmp_dcp_is_other_word(text, root)) {
+        out->is_doubtful = text[root] != '\0' && !is_listed_only(text) && !is_chained;
+    } else if (!is_listed_only(text)) {
         out->kind = GCMP_DCP_BARE;
         out->state = "param";
     }
     return true;
 }
 
-static bool is_text(const struct gcmp_node *node, const char *text) {
-    const char *found = gcmp_node_text(node);
-    return found != NULL && strcmp(found, text) == 0;
+/* --- paths of the writer --- */
+
+/* A key with the writer's path to its value. */
+struct route {
+    const char *key;
+    const struct gcmp_node *path;
+    size_t count;
+};
+
+/* The word at a place of the path; NULL for integers and others. */
+static const char *word_at(const struct route *route, size_t place) {
+    return place < route->count ? gcmp_node_text(gcmp_node_item(route->path, place)) : NULL;
+}
+
+/* The bytes that a part of the path takes in the key; 0 for what is neither text nor integer. */
+static size_t part_bytes(const struct route *route, size_t place) {
+    const struct gcmp_node *part = gcmp_node_item(route->path, place);
+    const char *text = gcmp_node_text(part);
+    char number[24];
+    int64_t integer;
+    if (text != NULL) {
+        return strlen(text);
+    }
+    return gcmp_node_int(part, &integer)
+               ? (size_t)snprintf(number, sizeof number, "%lld", (long long)integer)
+               : 0;
+}
+
+/* The end of the key from a place of the path on, for keys that are their paths joined by dots;
+ * NULL for others. */
+static const char *part_from(const struct route *route, size_t place) {
+    size_t left = strlen(route->key);
+    for (size_t i = route->count; i-- > place;) {
+        size_t bytes = part_bytes(route, i);
+        if (bytes == 0 || bytes > left || (left > bytes && route->key[left - bytes - 1] != '.')) {
+            return NULL;
+        }
+        left -= bytes;
+        if (i > place) {
+            if (left == 0) {
+                return NULL;
+            }
+            left--;
+        }
+    }
+    return route->key + left;
 }
 
 /* The name in a path: a text, or an integer id as text. NULL for others and without memory. */
@@ -171,53 +249,144 @@ static const char *name_in_path(struct gcmp_arena *arena, const struct gcmp_node
                                     : gcmp_node_text(node);
 }
 
-/* True for a path [..., "state", <name or id>, <state>], and for ["optim", <name>, <state>]: an
- * optimizer's "state" alone. ["state", "model", <weight>] is none: the state of a trainer. */
-static bool is_state_path(const struct gcmp_node *path, size_t count) {
-    int64_t id;
-    const struct gcmp_node *name = count < 3 ? NULL : gcmp_node_item(path, count - 2);
-    const struct gcmp_node *above = count < 3 ? NULL : gcmp_node_item(path, count - 3);
-    const char *leaf = count < 3 ? NULL : gcmp_node_text(gcmp_node_item(path, count - 1));
-    const char *text = gcmp_node_text(name);
-    if (leaf == NULL || (text == NULL && !gcmp_node_int(name, &id)) ||
-        (text != NULL && gcmp_dcp_is_model(text) && !is_known_state(leaf, strlen(leaf)))) {
-        return false;
-    }
-    bool is_alone = is_text(above, "optim") || is_text(above, "optimizer");
-    return is_text(above, "state") || (is_alone && gcmp_dcp_is_clear_state(leaf, strlen(leaf)));
+static bool is_optimizer_word(const char *word) {
+    return word != NULL && (strstr(word, "optim") != NULL || strstr(word, "Optim") != NULL);
 }
 
-/* Use the writer's path: its parts are never cut at the wrong dot. */
-static bool parse_path(struct gcmp_arena *arena, const struct gcmp_node *path,
-                       enum gcmp_dcp_style style, struct gcmp_dcp_key *out) {
-    size_t count = gcmp_node_count(path);
-    const char *leaf = gcmp_node_text(gcmp_node_item(path, count - 1));
-    if (is_state_path(path, count)) {
-        const char *name = name_in_path(arena, gcmp_node_item(path, count - 2));
-        return name != NULL && set_state(arena, name, strlen(name), leaf, strlen(leaf), out);
-    }
-    if (leaf == NULL) {
-        return true;
-    }
-    if (skip_to_state(leaf) != NULL || count == 1) {
-        bool ok = parse_text(arena, leaf, style, out);
-        if (out->kind == GCMP_DCP_BARE) {
-            out->kind = GCMP_DCP_MODEL; /* the writer had it under this whole name */
+static bool is_below_optimizer(const struct route *route, size_t end) {
+    for (size_t i = 0; i < end; i++) {
+        if (is_optimizer_word(word_at(route, i))) {
+            return true;
         }
-        return ok;
     }
-    const char *above = gcmp_node_text(gcmp_node_item(path, count - 2));
-    if (above != NULL && gcmp_dcp_is_model(above)) {
+    return false;
+}
+
+/* True for a path [..., "state", <name or id>, <state>], and for ["optim", <name>, <state>]: an
+ * optimizer's "state" alone. */
+static bool is_state_path(const struct route *route) {
+    int64_t id;
+    const char *leaf = word_at(route, route->count - 1);
+    if (route->count < 3 || leaf == NULL) {
+        return false;
+    }
+    const char *above = word_at(route, route->count - 3);
+    bool is_named = word_at(route, route->count - 2) != NULL ||
+                    gcmp_node_int(gcmp_node_item(route->path, route->count - 2), &id);
+    bool is_alone =
+        above != NULL && (strcmp(above, "optim") == 0 || strcmp(above, "optimizer") == 0);
+    return is_named && above != NULL &&
+           (strcmp(above, "state") == 0 ||
+            (is_alone && gcmp_dcp_is_clear_state(leaf, strlen(leaf))));
+}
+
+/* What is kept beside weights in the dict of a model. */
+static bool is_beside_weights(const char *word) {
+    static const char *const words[] = {"ema", "rng", "metrics", NULL};
+    size_t bytes = strlen(word), extra = strlen("_extra_state");
+    return gcmp_find_word(word, bytes, words) != NULL || gcmp_dcp_is_other_word(word, bytes) ||
+           is_optimizer_word(word) ||
+           (bytes >= extra && strcmp(word + bytes - extra, "_extra_state") == 0);
+}
+
+/* The name of a weight in the dict of a model, or in a dict in that: names are joined by dots. NULL
+ * where the path tells of no model. */
+static const char *weight_of(const struct route *route) {
+    size_t last = route->count - 1;
+    const char *above = route->count < 2 ? NULL : word_at(route, last - 1);
+    const char *leaf = word_at(route, last);
+    if (above != NULL && gcmp_dcp_is_model(above) && leaf != NULL) {
+        return leaf;
+    }
+    for (size_t i = last; i-- > 0;) {
+        const char *word = word_at(route, i);
+        if (word != NULL && gcmp_dcp_is_model(word)) {
+            return is_below_optimizer(route, i) ? NULL : part_from(route, i + 1);
+        }
+        if (word != NULL && is_beside_weights(word)) {
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+/* Set the kind of what is in the dict of a model, or in no dict that tells of one. False without
+ * memory. */
+static bool set_weight(struct gcmp_arena *arena, const char *name, struct gcmp_dcp_key *out) {
+    if (name != NULL) {
         out->kind = GCMP_DCP_MODEL;
-        out->name = gcmp_arena_dup(arena, leaf);
+        out->name = gcmp_arena_dup(arena, name);
         out->state = "param";
     }
     return out->name != NULL;
 }
 
+/* The writer had a value under a path of states: which, of which parameter. A dict that is called
+ * "state" may be of a trainer, or of a module. */
+static bool parse_state_path(struct gcmp_arena *arena, const struct route *route,
+                             const char *weight, struct gcmp_dcp_key *out) {
+    size_t last = route->count - 1;
+    const char *leaf = word_at(route, last), *above = word_at(route, last - 2);
+    const char *name = name_in_path(arena, gcmp_node_item(route->path, last - 1));
+    const char *from = part_from(route, strcmp(above, "state") == 0 ? last - 2 : last - 1);
+    out->optimizer_bytes = from == NULL ? 0 : bytes_before(route->key, from);
+    out->is_doubtful = !is_below_optimizer(route, last - 2 + (strcmp(above, "state") != 0)) &&
+                       (!is_known_state(leaf, strlen(leaf)) ||
+                        gcmp_find_word(leaf, strlen(leaf), weak_states) != NULL);
+    out->weight = weight == NULL ? NULL : gcmp_arena_dup(arena, weight);
+    out->weight_kind = weight == NULL ? GCMP_DCP_OTHER : GCMP_DCP_MODEL;
+    return name != NULL && (weight == NULL || out->weight != NULL) &&
+           set_state(arena, name, strlen(name), leaf, strlen(leaf), out);
+}
+
+/* Parse the last part of the path, which takes the end `part` of the key (or is no part of it). */
+static bool parse_leaf(struct gcmp_arena *arena, const struct route *route, const char *part,
+                       const char *weight, enum gcmp_dcp_style style, struct gcmp_dcp_key *out) {
+    size_t last = route->count - 1;
+    const char *leaf = word_at(route, last);
+    bool ok = part != NULL ? parse_text(arena, route->key, part, style, out)
+                           : parse_text(arena, leaf, leaf, style, out);
+    if (part == NULL) {
+        out->optimizer_bytes = 0;
+    }
+    if (out->kind == GCMP_DCP_BARE) {
+        out->kind = GCMP_DCP_MODEL; /* the writer had it under this whole name */
+    }
+    out->is_doubtful = out->is_doubtful && !is_below_optimizer(route, last);
+    if (last > 0) {
+        out->weight = weight == NULL ? NULL : gcmp_arena_dup(arena, weight);
+        ok = ok && (weight == NULL || out->weight != NULL);
+    }
+    out->weight_kind = out->weight != NULL ? GCMP_DCP_MODEL : GCMP_DCP_OTHER;
+    return ok;
+}
+
+/* Use the writer's path: its parts are never cut at the wrong dot. */
+static bool parse_path(struct gcmp_arena *arena, const struct route *route,
+                       enum gcmp_dcp_style style, struct gcmp_dcp_key *out) {
+    size_t last = route->count - 1;
+    const char *leaf = word_at(route, last), *part = part_from(route, last);
+    const char *weight = weight_of(route), *above = last == 0 ? NULL : word_at(route, last - 1);
+    bool is_in_model = above != NULL && gcmp_dcp_is_model(above), is_state = is_state_path(route);
+    bool is_clear;
+    out->dict_bytes = part == NULL ? 0 : bytes_before(route->key, part);
+    if (is_in_model && leaf != NULL && (!is_state || !is_known_state(leaf, strlen(leaf)))) {
+        return set_weight(arena, weight, out);
+    }
+    if (leaf != NULL && (last == 0 || skip_to_state(leaf, &is_clear) != NULL)) {
+        return parse_leaf(arena, route, part, weight, style, out);
+    }
+    return is_state ? parse_state_path(arena, route, weight, out) : set_weight(arena, weight, out);
+}
+
 bool gcmp_dcp_parse_key(struct gcmp_arena *arena, const char *key, const struct gcmp_node *path,
                         enum gcmp_dcp_style style, struct gcmp_dcp_key *out) {
-    *out = (struct gcmp_dcp_key){GCMP_DCP_OTHER, key, NULL};
+    *out = (struct gcmp_dcp_key){.kind = GCMP_DCP_OTHER,
+                                 .text = key,
+                                 .name = key,
+                                 .weight_kind = GCMP_DCP_BARE,
+                                 .weight = key};
     bool usable = path != NULL && path->kind == GCMP_NODE_TUPLE && gcmp_node_count(path) > 0;
-    return usable ? parse_path(arena, path, style, out) : parse_text(arena, key, style, out);
+    const struct route route = {key, path, usable ? gcmp_node_count(path) : 0};
+    return usable ? parse_path(arena, &route, style, out) : parse_text(arena, key, key, style, out);
 }

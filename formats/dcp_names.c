@@ -7,6 +7,7 @@
 #include "base/catalogue.h"
 #include "base/dtype.h"
 #include "base/map.h"
+#include "formats/dcp_roles.h"
 #include "formats/dcp_writers.h"
 #include "formats/optimizer_ids.h"
 #include "formats/quantised.h"
@@ -56,7 +57,9 @@ static enum gradcmp_status sort_out(struct naming *naming) {
         struct gcmp_dcp_key *key = &naming->keys[i];
         enum gradcmp_dtype dtype = naming->catalogue->stored[i].dtype;
         if (is_model(key) && !gcmp_dtype_is_float(dtype)) {
-            *key = (struct gcmp_dcp_key){GCMP_DCP_OTHER, naming->catalogue->stored[i].key, NULL};
+            key->kind = GCMP_DCP_OTHER;
+            key->name = naming->catalogue->stored[i].key;
+            key->state = NULL;
         }
         if (dtype == GRADCMP_DTYPE_NONE) {
             key->state = NULL;
@@ -320,6 +323,7 @@ enum gradcmp_status gcmp_dcp_assign_names(struct gradcmp_catalogue *catalogue,
                                           struct gcmp_dcp_key *keys, struct gradcmp_error *error) {
     struct naming naming = {.catalogue = catalogue, .keys = keys, .error = error};
     enum gradcmp_status status;
+    GCMP_TRY_OUT(gcmp_dcp_settle_roles(catalogue, keys, error));
     GCMP_TRY_OUT(sort_out(&naming));
     strip_model(&naming);
     GCMP_TRY_OUT(collect_models(&naming));

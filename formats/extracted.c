@@ -20,6 +20,31 @@ enum gcmp_dcp_style gcmp_extracted_style(const struct gradcmp_catalogue *catalog
     return catalogue->writer == WRITER ? GCMP_DCP_MEGATRON : GCMP_DCP_TORCH;
 }
 
+bool gcmp_is_extracted(const struct gradcmp_catalogue *catalogue) {
+    return catalogue->writer == WRITER;
+}
+
+bool gcmp_extracted_parse_key(struct gcmp_arena *arena, const char *key, struct gcmp_dcp_key *out) {
+    static const char prefix[] = "optimizer.state.";
+    char *text = gcmp_arena_dup(arena, key);
+    if (text == NULL) {
+        return false;
+    }
+    for (char *at = strchr(text, '/'); at != NULL; at = strchr(at, '/')) {
+        *at = '.';
+    }
+    *out =
+        (struct gcmp_dcp_key){.kind = GCMP_DCP_MODEL, .text = text, .name = text, .state = "param"};
+    const char *state = text + sizeof prefix - 1;
+    if (strncmp(text, prefix, sizeof prefix - 1) == 0 && strchr(state, '.') != NULL) {
+        size_t bytes = strcspn(state, ".");
+        out->kind = GCMP_DCP_STATE;
+        out->name = state + bytes + 1;
+        out->state = gcmp_arena_text(arena, state, bytes);
+    }
+    return out->state != NULL;
+}
+
 static enum gradcmp_status fail_text(const struct gradcmp_catalogue *catalogue, const char *name,
                                      const char *expected, struct gradcmp_error *error) {
     GCMP_FAIL_AT(error, GRADCMP_ERROR_CORRUPT, gcmp_dir_path(catalogue->dir), GRADCMP_NO_OFFSET,

@@ -37,4 +37,11 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_extracted_take_layers(struct gradcmp_c
 /* How keys are composed: Megatron's way in extracted files, else torch's. */
 enum gcmp_dcp_style gcmp_extracted_style(const struct gradcmp_catalogue *catalogue);
 
+/* True where such a text was taken: `gradcmp extract` wrote the file. */
+bool gcmp_is_extracted(const struct gradcmp_catalogue *catalogue);
+
+/* Take the key of an extracted tensor apart: "optimizer.state.<state>.<name>", or the name of a
+ * weight, whatever it looks like. '/' separates words like '.'. False without memory. */
+bool gcmp_extracted_parse_key(struct gcmp_arena *arena, const char *key, struct gcmp_dcp_key *out);
+
 #endif

@@ -11,6 +11,7 @@
 #include "base/dir.h"
 #include "base/word.h"
 #include "formats/dcp_names.h"
+#include "formats/extracted.h"
 
 /* Words that mean a state behind "optimizer.". */
 static const char *const optimizer_words[] = {"step",         "param",      "fp32", "sum",
@@ -136,8 +137,11 @@ enum gradcmp_status gcmp_plain_assign_names(struct gradcmp_catalogue *catalogue,
         GCMP_FAIL_MEMORY(error);
     }
     enum gradcmp_status status = GRADCMP_OK;
+    bool is_extracted = gcmp_is_extracted(catalogue);
     for (size_t i = 0; i < catalogue->stored_count && status == GRADCMP_OK; i++) {
-        if (!gcmp_plain_parse_name(catalogue->arena, catalogue->stored[i].key, style, &keys[i])) {
+        const char *key = catalogue->stored[i].key;
+        if (!(is_extracted ? gcmp_extracted_parse_key(catalogue->arena, key, &keys[i])
+                           : gcmp_plain_parse_name(catalogue->arena, key, style, &keys[i]))) {
             status = gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
                                     "out of memory");
         } else {

@@ -9,7 +9,7 @@ write() { # FILE PREFIX BYTES: 4 rows of 2, of which the last two hold these byt
       printf "$3"; } >"$1"
 }
 zero='\000\000\000\000' one='\000\000\200\077' nan='\000\000\300\177'
-for prefix in exp_avg. ''; do
+for prefix in optimizer.state.exp_avg. ''; do
     write a.safetensors "$prefix" "$zero$zero$zero$zero"
     try check a.safetensors
     write a.safetensors "$prefix" "$zero$one$one$one"

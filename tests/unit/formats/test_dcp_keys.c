@@ -154,11 +154,39 @@ static void test_parse__path_of_the_writer(void **state) {
     CHECK_ALL(cases);
 }
 
+/* Below the dict of a model are weights, whatever they are called. */
+static void test_parse__weights_in_the_dict_of_a_model(void **state) {
+    (void)state;
+    static const struct expected cases[] = {
+        {"model.state.enc.weight", "(Vmodel\nVstate.enc.weight\nt.", T, GCMP_DCP_MODEL,
+         "state.enc.weight", "param"},
+        {"app.model.state.0.exp_avg", "(Vapp\nVmodel\nVstate.0.exp_avg\nt.", T, GCMP_DCP_MODEL,
+         "state.0.exp_avg", "param"},
+        {"model.optimizer.w", "(Vmodel\nVoptimizer.w\nt.", T, GCMP_DCP_MODEL, "optimizer.w",
+         "param"},
+        {"model.experts.a", "(Vmodel\nVexperts\nVa\nt.", T, GCMP_DCP_MODEL, "experts.a", "param"},
+        {"model.experts.1", "(Vmodel\nVexperts\nI1\nt.", T, GCMP_DCP_MODEL, "experts.1", "param"},
+        {"model.ema.w", "(Vmodel\nVema\nVw\nt.", T, GCMP_DCP_OTHER, "model.ema.w", NULL},
+        {"model.a._extra_state.scale", "(Vmodel\nVa._extra_state\nVscale\nt.", T, GCMP_DCP_OTHER,
+         "model.a._extra_state.scale", NULL},
+        {"optim.model.a.b", "(Voptim\nVmodel\nVa\nVb\nt.", T, GCMP_DCP_OTHER, "optim.model.a.b",
+         NULL},
+        /* a key that is not its path joined by dots */
+        {"other.a", "(Vmodel\nVexperts\nVa\nt.", T, GCMP_DCP_OTHER, "other.a", NULL},
+        {"a", "(Vmodel\nVexperts\nVa\nt.", T, GCMP_DCP_OTHER, "a", NULL},
+        /* a flattened optimizer in the state of a trainer */
+        {"state.optimizer.state.w.x.exp_avg", "(Vstate\nVoptimizer\nVstate.w.x.exp_avg\nt.", T,
+         GCMP_DCP_STATE, "w.x", "exp_avg"},
+    };
+    CHECK_ALL(cases);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse__megatron),
         cmocka_unit_test(test_parse__torch),
         cmocka_unit_test(test_parse__path_of_the_writer),
+        cmocka_unit_test(test_parse__weights_in_the_dict_of_a_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

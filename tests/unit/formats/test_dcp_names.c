@@ -209,6 +209,81 @@ static void test_assign__integers_and_objects_are_no_weights(void **state) {
     naming_free(naming);
 }
 
+static void expect_states(const struct naming_case *naming, const char *const *states) {
+    for (size_t i = 0; i < naming->catalogue.stored_count; i++) {
+        const char *found = naming->catalogue.stored[i].state;
+        assert_string_equal(found == NULL ? "-" : found, states[i]);
+    }
+}
+
+static void test_assign__a_module_called_state_has_weights(void **state) {
+    (void)state;
+    static const struct item items[] = {
+        {"head.weight", 1, {4}, F32},     {"state.enc.weight", 1, {4}, F32},
+        {"state.0.weight", 1, {4}, F32},  {"state.attn.param", 1, {4}, F32},
+        {"state.enc.count", 1, {4}, F32}, {"optimizer.state.head.weight.exp_avg", 1, {4}, F32},
+        {"state.step", 0, {0}, F32},
+    };
+    static const char *const names[] = {"head.weight",      "state.enc.weight", "state.0.weight",
+                                        "state.attn.param", "state.enc.count",  "head.weight",
+                                        "state.step"};
+    static const char *const states[] = {"param", "param",   "param", "param",
+                                         "param", "exp_avg", "-"};
+    struct naming_case *naming = ASSIGN(items);
+    expect_names(naming, names);
+    expect_states(naming, states);
+    naming_free(naming);
+}
+
+/* Beside known states, or groups, words that nobody knows are states too; but what has a state is a
+ * weight. */
+static void test_assign__other_keys_show_an_optimizer(void **state) {
+    (void)state;
+    static const struct item known[] = {
+        {"state.enc.weight", 1, {4}, F32},
+        {"state.state.enc.weight.exp_avg", 1, {4}, F32},
+        {"state.state.enc.weight.curvature", 1, {4}, F32},
+    };
+    static const char *const known_names[] = {"state.enc.weight", "state.enc.weight",
+                                              "state.enc.weight"};
+    static const char *const known_states[] = {"param", "exp_avg", "curvature"};
+    static const struct item groups[] = {
+        {"state.a.curvature", 1, {4}, F32},
+        {"param_groups.a.lr", 0, {0}, BYTES},
+    };
+    static const char *const group_states[] = {"curvature", "-"};
+    struct naming_case *naming = ASSIGN(known);
+    expect_names(naming, known_names);
+    expect_states(naming, known_states);
+    naming_free(naming);
+    naming = ASSIGN(groups);
+    expect_states(naming, group_states);
+    assert_string_equal(naming->catalogue.stored[0].name, "a");
+    naming_free(naming);
+}
+
+static void test_assign__modules_called_like_parts_of_a_checkpoint(void **state) {
+    (void)state;
+    static const struct item items[] = {
+        {"sampler.proj", 2, {4, 3}, F32},
+        {"sampler.scale", 0, {0}, F32},
+        {"sampler.seed", 0, {0}, GRADCMP_DTYPE_INT64},
+        {"scaler.scale", 0, {0}, F32},
+        {"optimizer.enc.weight", 1, {4}, F32},
+        {"optimizer.enc.gain", 1, {4}, F32},
+        {"optimizer.enc.exp_avg", 1, {4}, F32},
+        {"optimizer.param_groups.0.betas", 1, {2}, F32},
+        {"optim.flat", 1, {9}, F32},
+        {"sampler", 1, {4}, F32},
+    };
+    static const char *const states[] = {"param", "param", "-", "-", "param",
+                                         "param", "-",     "-", "-", "-"};
+    struct naming_case *naming = ASSIGN(items);
+    assert_int_equal(naming->status, GRADCMP_OK);
+    expect_states(naming, states);
+    naming_free(naming);
+}
+
 static void test_assign__layout_from_keys_where_nothing_says_it(void **state) {
     (void)state;
     static const struct item buckets[] = {
@@ -286,6 +361,9 @@ int main(void) {
         cmocka_unit_test(test_assign__ambiguous_ids_are_unsupported),
         cmocka_unit_test(test_assign__digits_that_a_weight_bears_are_no_id),
         cmocka_unit_test(test_assign__integers_and_objects_are_no_weights),
+        cmocka_unit_test(test_assign__a_module_called_state_has_weights),
+        cmocka_unit_test(test_assign__other_keys_show_an_optimizer),
+        cmocka_unit_test(test_assign__modules_called_like_parts_of_a_checkpoint),
         cmocka_unit_test(test_assign__layout_from_keys_where_nothing_says_it),
         cmocka_unit_test(test_assign__codes_with_scales_are_quantised_weights),
         cmocka_unit_test(test_assign__a_scale_beside_a_weight_of_numbers_is_a_parameter),

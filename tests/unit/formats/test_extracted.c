@@ -37,6 +37,32 @@ static void take(struct fixture *fixture, const char *name, const char *text) {
                      GRADCMP_OK);
 }
 
+/* What was extracted says which are states; names are what they are. */
+static void test_parse__keys_of_extracted_files(void **state) {
+    struct fixture *fixture = *state;
+    static const struct {
+        const char *key, *name, *state;
+        enum gcmp_dcp_kind kind;
+    } cases[] = {
+        {"state.enc.weight", "state.enc.weight", "param", GCMP_DCP_MODEL},
+        {"optimizer/enc/exp_avg", "optimizer.enc.exp_avg", "param", GCMP_DCP_MODEL},
+        {"model.w", "model.w", "param", GCMP_DCP_MODEL},
+        {"optimizer.state.exp_avg.state.w", "state.w", "exp_avg", GCMP_DCP_STATE},
+        {"optimizer/state/curvature/x/exp_avg", "x.exp_avg", "curvature", GCMP_DCP_STATE},
+        {"optimizer.state.lonely", "optimizer.state.lonely", "param", GCMP_DCP_MODEL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct gcmp_dcp_key key;
+        assert_true(gcmp_extracted_parse_key(&fixture->arena, cases[i].key, &key));
+        assert_string_equal(key.name, cases[i].name);
+        assert_string_equal(key.state, cases[i].state);
+        assert_int_equal(key.kind, cases[i].kind);
+    }
+    assert_false(gcmp_is_extracted(&fixture->catalogue));
+    take(fixture, GCMP_EXTRACTED_VERSION, "0.1.0");
+    assert_true(gcmp_is_extracted(&fixture->catalogue));
+}
+
 static void test_take__what_was_written(void **state) {
     struct fixture *fixture = *state;
     struct gradcmp_catalogue *catalogue = &fixture->catalogue;
@@ -89,6 +115,7 @@ static void test_take__settings_of_every_kind(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_parse__keys_of_extracted_files, start, end),
         cmocka_unit_test_setup_teardown(test_take__what_was_written, start, end),
         cmocka_unit_test_setup_teardown(test_take__an_iteration_that_an_optimizer_counted, start,
                                         end),
