@@ -46,19 +46,29 @@ static bool ends_with(const char *text, const char *word) {
            strcmp(text + bytes - word_bytes, word) == 0;
 }
 
+/* The first place where words of a key are `mark`, which ends with a dot; NULL: nowhere. */
+static const char *find_mark(const char *key, const char *mark) {
+    for (const char *at = strstr(key, mark); at != NULL; at = strstr(at + 1, mark)) {
+        if (at == key || at[-1] == '.') {
+            return at;
+        }
+    }
+    return NULL;
+}
+
 /* The word before the group, or before the parameter that the options are of; NULL in other keys.
  * Megatron-FSDP repeats the options of a group for each of its parameters. */
 static const char *group_mark(const char *key) {
-    return strstr(key, "param_groups.") != NULL          ? "param_groups."
-           : strstr(key, "param_to_group_meta.") != NULL ? "param_to_group_meta."
-                                                         : NULL;
+    return find_mark(key, "param_groups.") != NULL          ? "param_groups."
+           : find_mark(key, "param_to_group_meta.") != NULL ? "param_to_group_meta."
+                                                            : NULL;
 }
 
 static bool is_item_of(const struct gradcmp_stored *stored, const struct option *option) {
+    bool is_weight = stored->state != NULL && strcmp(stored->state, "param") == 0;
     bool in_group = group_mark(stored->key) != NULL;
-    bool in_state = option->of_state && (strncmp(stored->key, "state.", 6) == 0 ||
-                                         strstr(stored->key, ".state.") != NULL);
-    return (in_group || in_state) && stored->piece_count > 0 &&
+    bool in_state = option->of_state && find_mark(stored->key, "state.") != NULL;
+    return (in_group || in_state) && !is_weight && stored->piece_count > 0 &&
            ends_with(stored->key, option->word);
 }
 
@@ -220,28 +230,78 @@ static enum gradcmp_status record(struct gradcmp_catalogue *catalogue, const str
 
 /* --- where parameters differ --- */
 
-/* What is known of parameters; the keys are what stands for them in the stored keys. */
+/* What is known of parameters; the keys are an optimizer's path and what stands for them in it. */
 struct adams {
     struct gradcmp_catalogue *catalogue;
     struct gcmp_map by_name;
+    struct gcmp_map optimizers; /* paths of those that have groups */
     struct gradcmp_adam **items;
     size_t capacity;
     size_t lists; /* that were looked for */
     struct gradcmp_error *error;
 };
 
-/* What stands between a mark ("state.", "param_groups.") and the last dot; NULL where nothing. */
-static char *middle_of(struct gcmp_arena *arena, const char *key, const char *mark) {
-    const char *at = strstr(key, mark), *last = strrchr(key, '.');
-    const char *from = at == NULL ? NULL : at + strlen(mark);
-    return from == NULL || last == NULL || last <= from
-               ? NULL
-               : gcmp_arena_text(arena, from, (size_t)(last - from));
+/* The key under which a parameter is known: what the optimizer at `path` calls it. NULL without
+ * memory. */
+static char *parameter_key(const struct adams *adams, const char *path, size_t path_bytes,
+                           const char *name, size_t name_bytes) {
+    struct gcmp_arena *arena = adams->catalogue->arena;
+    char *text = gcmp_arena_alloc(arena, path_bytes + name_bytes + 2, 1);
+    if (text != NULL) {
+        memcpy(text, path, path_bytes);
+        text[path_bytes] = '\n';
+        memcpy(text + path_bytes + 1, name, name_bytes);
+        text[path_bytes + 1 + name_bytes] = '\0';
+    }
+    return text;
 }
 
-/* Find or make what is known of a parameter; NULL without memory. */
+/* The bytes of an optimizer's path in a key, whose mark is at `at`. */
+static size_t path_bytes_of(const char *key, const char *at) {
+    return at == key ? 0 : (size_t)(at - key) - 1;
+}
+
+/* Where "state." of an optimizer stands in a key: behind the path of one that has groups, or else
+ * the first. The state of a trainer may hold it all. NULL: nowhere. */
+static const char *find_state(const struct adams *adams, const char *key) {
+    const char *first = find_mark(key, "state.");
+    for (const char *at = first; at != NULL; at = find_mark(at + 1, "state.")) {
+        size_t ignored;
+        if (gcmp_map_find(&adams->optimizers, key, path_bytes_of(key, at), &ignored)) {
+            return at;
+        }
+    }
+    return first;
+}
+
+/* What stands for a parameter in a key, between `mark` and the last dot; false where nothing. */
+static bool find_middle(const struct adams *adams, const char *key, const char *mark,
+                        const char **at, const char **name, size_t *name_bytes) {
+    const char *last = strrchr(key, '.');
+    *at = strcmp(mark, "state.") == 0 ? find_state(adams, key) : find_mark(key, mark);
+    *name = *at == NULL ? NULL : *at + strlen(mark);
+    *name_bytes = *name == NULL || last == NULL || last <= *name ? 0 : (size_t)(last - *name);
+    return *name_bytes > 0;
+}
+
+static enum gradcmp_status gather_optimizers(struct adams *adams) {
+    for (size_t i = 0; i < adams->catalogue->stored_count; i++) {
+        const char *key = adams->catalogue->stored[i].key, *mark = group_mark(key);
+        if (mark != NULL &&
+            gcmp_map_add(&adams->optimizers, key, path_bytes_of(key, find_mark(key, mark)), 0,
+                         NULL) == GCMP_MAP_NO_MEMORY) {
+            GCMP_FAIL_MEMORY(adams->error);
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* Find or make what is known of a parameter; NULL without memory, or a key. */
 static struct gradcmp_adam *adam_of(struct adams *adams, const char *name) {
     size_t index;
+    if (name == NULL) {
+        return NULL;
+    }
     enum gcmp_map_result result =
         gcmp_map_add(&adams->by_name, name, strlen(name), adams->by_name.count, &index);
     if (result == GCMP_MAP_PRESENT) {
@@ -278,19 +338,20 @@ static enum gradcmp_status note_value(struct adams *adams, const char *name, con
 
 /* What a group says holds for all that its list "params" names. */
 static enum gradcmp_status note_list(struct adams *adams, const struct gcmp_node *list,
-                                     const char *word, const double *values) {
+                                     const struct reading *reading, const char *word) {
+    const char *key = reading->stored->key;
+    size_t path_bytes = path_bytes_of(key, find_mark(key, group_mark(key)));
     for (size_t i = 0; i < gcmp_node_count(list); i++) {
         const struct gcmp_node *param = gcmp_node_item(list, i);
         const char *text = gcmp_node_text(param);
+        char number[24] = "";
         int64_t id;
-        const char *name = text != NULL ? gcmp_arena_dup(adams->catalogue->arena, text)
-                           : gcmp_node_int(param, &id)
-                               ? gcmp_arena_format(adams->catalogue->arena, "%lld", (long long)id)
-                               : "";
-        if (name == NULL) {
-            GCMP_FAIL_MEMORY(adams->error);
+        if (text == NULL && gcmp_node_int(param, &id)) {
+            snprintf(number, sizeof number, "%lld", (long long)id);
         }
-        GCMP_TRY(note_value(adams, name, word, values));
+        const char *name = text != NULL ? text : number;
+        GCMP_TRY(note_value(adams, parameter_key(adams, key, path_bytes, name, strlen(name)), word,
+                            reading->values));
     }
     return GRADCMP_OK;
 }
@@ -322,7 +383,7 @@ static enum gradcmp_status note_group(struct adams *adams, const struct reading 
     enum gradcmp_status status =
         gcmp_dcp_open_item(adams->catalogue, source, MAX_ITEM_BYTES, &arena, &item, adams->error);
     if (status == GRADCMP_OK) {
-        status = note_list(adams, item.torch.root, word, reading->values);
+        status = note_list(adams, item.torch.root, reading, word);
     }
     gcmp_dcp_close_item(&item);
     gcmp_arena_free(&arena);
@@ -332,16 +393,18 @@ static enum gradcmp_status note_group(struct adams *adams, const struct reading 
 static enum gradcmp_status note_readings(struct adams *adams, const struct option *option) {
     for (size_t i = 0; i < option->read; i++) {
         const struct reading *reading = &option->readings[i];
-        const char *mark = group_mark(reading->stored->key);
-        const char *name = middle_of(adams->catalogue->arena, reading->stored->key,
-                                     mark != NULL ? mark : "state.");
-        if (name == NULL) {
+        const char *key = reading->stored->key, *mark = group_mark(key), *at, *name;
+        size_t name_bytes;
+        if (!find_middle(adams, key, mark != NULL ? mark : "state.", &at, &name, &name_bytes)) {
             continue;
         }
-        bool is_number = name[strspn(name, "0123456789")] == '\0';
-        GCMP_TRY(mark != NULL && is_number
-                     ? note_group(adams, reading, option->word)
-                     : note_value(adams, name, option->word, reading->values));
+        bool is_number = strspn(name, "0123456789") == name_bytes;
+        GCMP_TRY(
+            mark != NULL && is_number
+                ? note_group(adams, reading, option->word)
+                : note_value(adams,
+                             parameter_key(adams, key, path_bytes_of(key, at), name, name_bytes),
+                             option->word, reading->values));
     }
     return GRADCMP_OK;
 }
@@ -363,8 +426,17 @@ static enum gradcmp_status give(struct adams *adams) {
         if (stored->state == NULL || strncmp(stored->state, "exp_avg", 7) != 0) {
             continue;
         }
-        const char *name = middle_of(catalogue->arena, stored->key, "state.");
-        if (name != NULL && adams->items != NULL && find_adam(adams, name, &index)) {
+        const char *at, *name;
+        size_t name_bytes;
+        if (!find_middle(adams, stored->key, "state.", &at, &name, &name_bytes)) {
+            continue;
+        }
+        const char *key =
+            parameter_key(adams, stored->key, path_bytes_of(stored->key, at), name, name_bytes);
+        if (key == NULL) {
+            GCMP_FAIL_MEMORY(adams->error);
+        }
+        if (adams->items != NULL && find_adam(adams, key, &index)) {
             stored->adam = adams->items[index];
         }
     }
@@ -375,14 +447,16 @@ static enum gradcmp_status give(struct adams *adams) {
 static enum gradcmp_status tell_apart(struct gradcmp_catalogue *catalogue,
                                       const struct option *betas, const struct option *steps,
                                       struct gradcmp_error *error) {
-    struct adams adams = {.catalogue = catalogue, .by_name = GCMP_MAP_INIT, .error = error};
+    struct adams adams = {.catalogue = catalogue, .error = error};
     if (betas->values.count < 2 && steps->values.count < 2) {
         return GRADCMP_OK;
     }
-    enum gradcmp_status status = note_readings(&adams, betas);
+    enum gradcmp_status status = gather_optimizers(&adams);
+    status = status == GRADCMP_OK ? note_readings(&adams, betas) : status;
     status = status == GRADCMP_OK ? note_readings(&adams, steps) : status;
     status = status == GRADCMP_OK ? give(&adams) : status;
     gcmp_map_free(&adams.by_name);
+    gcmp_map_free(&adams.optimizers);
     free(adams.items);
     /* What is not known of each parameter is known of the whole. */
     status = status == GRADCMP_OK ? gcmp_set_mixed_betas(catalogue, &betas->values, error) : status;
