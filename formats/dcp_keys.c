@@ -61,8 +61,28 @@ bool gcmp_dcp_is_state(const char *text, size_t bytes) {
     return is_known_state(text, bytes);
 }
 
-bool gcmp_dcp_is_other_word(const char *word, size_t bytes) {
+static bool is_other_word(const char *word, size_t bytes) {
     return gcmp_find_word(word, bytes, other_words) != NULL;
+}
+
+/* "optimizer_0", "DecoupledAdamWOptimizer", ... */
+static bool is_optimizer(const char *word, size_t bytes) {
+    static const char stem[] = "ptim";
+    for (size_t i = 1; i + sizeof stem - 1 <= bytes; i++) {
+        if (memcmp(word + i, stem, sizeof stem - 1) == 0 && (word[i - 1] | ' ') == 'o') {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool gcmp_dcp_is_beside_weights(const char *word, size_t bytes, bool with_averages) {
+    static const char *const words[] = {"rng", "metrics", NULL};
+    static const char extra[] = "_extra_state";
+    size_t extra_bytes = sizeof extra - 1;
+    return gcmp_find_word(word, bytes, words) != NULL || is_other_word(word, bytes) ||
+           is_optimizer(word, bytes) || (!with_averages && gcmp_is_word(word, bytes, "ema")) ||
+           (bytes >= extra_bytes && memcmp(word + bytes - extra_bytes, extra, extra_bytes) == 0);
 }
 
 bool gcmp_dcp_is_model(const char *word) {
@@ -185,7 +205,7 @@ static bool parse_text(struct gcmp_arena *arena, const char *key, const char *te
     if (skip_prefix(text, "optimizer.distributed.") != NULL) {
         return parse_bucket(arena, text, out);
     }
-    if (gcmp_dcp_is_other_word(text, root)) {
+    if (is_other_word(text, root)) {
         out->is_doubtful = text[root] != '\0' && !is_listed_only(text) && !is_chained;
     } else if (!is_listed_only(text)) {
         out->kind = GCMP_DCP_BARE;
@@ -250,7 +270,7 @@ static const char *name_in_path(struct gcmp_arena *arena, const struct gcmp_node
 }
 
 static bool is_optimizer_word(const char *word) {
-    return word != NULL && (strstr(word, "optim") != NULL || strstr(word, "Optim") != NULL);
+    return word != NULL && is_optimizer(word, strlen(word));
 }
 
 static bool is_below_optimizer(const struct route *route, size_t end) {
@@ -280,15 +300,6 @@ static bool is_state_path(const struct route *route) {
             (is_alone && gcmp_dcp_is_clear_state(leaf, strlen(leaf))));
 }
 
-/* What is kept beside weights in the dict of a model. */
-static bool is_beside_weights(const char *word) {
-    static const char *const words[] = {"ema", "rng", "metrics", NULL};
-    size_t bytes = strlen(word), extra = strlen("_extra_state");
-    return gcmp_find_word(word, bytes, words) != NULL || gcmp_dcp_is_other_word(word, bytes) ||
-           is_optimizer_word(word) ||
-           (bytes >= extra && strcmp(word + bytes - extra, "_extra_state") == 0);
-}
-
 /* The name of a weight in the dict of a model, or in a dict in that: names are joined by dots. NULL
  * where the path tells of no model. */
 static const char *weight_of(const struct route *route) {
@@ -301,9 +312,10 @@ static const char *weight_of(const struct route *route) {
     for (size_t i = last; i-- > 0;) {
         const char *word = word_at(route, i);
         if (word != NULL && gcmp_dcp_is_model(word)) {
-            return is_below_optimizer(route, i) ? NULL : part_from(route, i + 1);
+            bool is_in_list = leaf == NULL && i + 1 == last; /* a place alone is no name */
+            return is_below_optimizer(route, i) ? NULL : part_from(route, i + !is_in_list);
         }
-        if (word != NULL && is_beside_weights(word)) {
+        if (word != NULL && gcmp_dcp_is_beside_weights(word, strlen(word), false)) {
             return NULL;
         }
     }

@@ -40,8 +40,9 @@ bool gcmp_dcp_is_clear_state(const char *text, size_t bytes);
 /* True for the word of a state, which may be that of a module too ("sum", "param"). */
 bool gcmp_dcp_is_state(const char *text, size_t bytes);
 
-/* True for words that name what holds no weights: optimizers, generators, counters. */
-bool gcmp_dcp_is_other_word(const char *word, size_t bytes);
+/* True for words that name what is kept beside weights: optimizers, generators, counters, and (not
+ * `with_averages`) averages of the weights. */
+bool gcmp_dcp_is_beside_weights(const char *word, size_t bytes, bool with_averages);
 
 /* True for what trainers call the dict of a model's weights. */
 bool gcmp_dcp_is_model(const char *word);

@@ -14,6 +14,7 @@ struct roles {
     struct gcmp_map optimizers; /* paths of those that some key shows to be one */
     struct gcmp_map names;      /* that they have states of */
     struct gcmp_map modules;    /* first words of keys that are modules */
+    struct gcmp_map dicts;      /* paths of dicts that are models for want of one that says so */
     struct gradcmp_error *error;
 };
 
@@ -71,6 +72,13 @@ static void settle_state(const struct roles *roles, size_t index) {
     key->is_doubtful = false;
 }
 
+/* Counters and losses are single numbers. */
+static bool is_real(const struct gradcmp_stored *stored) {
+    uint64_t elems = 0;
+    return gcmp_dtype_is_float((enum gradcmp_dtype)stored->dtype) &&
+           (!gcmp_product(stored->shape, stored->ndim, &elems) || elems > 1);
+}
+
 /* The first word of a key, dots and slashes being what ends it. */
 static size_t root_bytes(const char *key) {
     return strcspn(key, "./");
@@ -85,14 +93,12 @@ static bool is_optimizer_root(const char *key) {
 static bool shows_module(const struct gradcmp_stored *stored, const char *text) {
     static const char *const ends[] = {"weight", "bias", NULL};
     const char *last = strrchr(text, '.');
-    uint64_t elems = 0;
     if (!gcmp_dtype_is_float((enum gradcmp_dtype)stored->dtype) || last == NULL ||
         strncmp(text, "param_groups", strlen("param_groups")) == 0) {
         return false;
     }
-    return is_optimizer_root(text)
-               ? gcmp_find_word(last + 1, strlen(last + 1), ends) != NULL
-               : !gcmp_product(stored->shape, stored->ndim, &elems) || elems > 1;
+    return is_optimizer_root(text) ? gcmp_find_word(last + 1, strlen(last + 1), ends) != NULL
+                                   : is_real(stored);
 }
 
 static enum gradcmp_status gather_modules(struct roles *roles) {
@@ -132,6 +138,92 @@ static void settle(const struct roles *roles) {
     }
 }
 
+/* --- models of any name --- */
+
+static bool is_weight(const struct gcmp_dcp_key *key) {
+    return key->kind == GCMP_DCP_BARE || key->kind == GCMP_DCP_MODEL;
+}
+
+static bool has_weights(const struct roles *roles) {
+    for (size_t i = 0; i < roles->catalogue->stored_count; i++) {
+        bool is_in_model = roles->keys[i].dict_bytes > 0;
+        if (is_weight(&roles->keys[i]) && (is_in_model || is_real(&roles->catalogue->stored[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True for the dict of an optimizer, of a generator and the like, or in one; and for averages of
+ * weights, unless there is nothing else. */
+static bool is_other_dict(const struct roles *roles, const char *text, size_t dict_bytes,
+                          bool with_averages) {
+    for (size_t at = 0; at < dict_bytes;) {
+        size_t bytes = strcspn(text + at, ".");
+        if (gcmp_dcp_is_beside_weights(text + at, bytes, with_averages) ||
+            (gcmp_is_word(text + at, bytes, "state") &&
+             has(&roles->optimizers, text, at == 0 ? 0 : at - 1))) {
+            return true;
+        }
+        at += bytes + 1;
+    }
+    return false;
+}
+
+/* True for a value in a dict that may be a model's. */
+static bool is_candidate(const struct roles *roles, size_t index, bool with_averages) {
+    const struct gcmp_dcp_key *key = &roles->keys[index];
+    return key->kind == GCMP_DCP_OTHER && key->dict_bytes > 0 &&
+           gcmp_dtype_is_float((enum gradcmp_dtype)roles->catalogue->stored[index].dtype) &&
+           !is_other_dict(roles, key->text, key->dict_bytes, with_averages);
+}
+
+static enum gradcmp_status gather_dicts(struct roles *roles, bool with_averages) {
+    for (size_t i = 0; i < roles->catalogue->stored_count; i++) {
+        if (is_candidate(roles, i, with_averages) && is_real(&roles->catalogue->stored[i])) {
+            GCMP_TRY(add(roles, &roles->dicts, roles->keys[i].text, roles->keys[i].dict_bytes));
+        }
+    }
+    return GRADCMP_OK;
+}
+
+/* Of several dicts, names begin with the path; a place in a list alone is no name. */
+static void take_dicts(const struct roles *roles, bool with_averages) {
+    for (size_t i = 0; i < roles->catalogue->stored_count; i++) {
+        struct gcmp_dcp_key *key = &roles->keys[i];
+        if (is_weight(key)) { /* a single number beside them */
+            key->kind = GCMP_DCP_OTHER;
+            key->name = key->text;
+            key->state = NULL;
+        } else if (is_candidate(roles, i, with_averages) &&
+                   has(&roles->dicts, key->text, key->dict_bytes)) {
+            const char *name = key->text + key->dict_bytes + 1;
+            bool is_short = roles->dicts.count == 1 && name[strspn(name, "0123456789")] != '\0';
+            key->kind = GCMP_DCP_MODEL;
+            key->name = is_short ? name : key->text;
+            key->state = "param";
+        }
+    }
+}
+
+/* Where no dict is called a model, and none of the top level's tensors is a weight, all dicts of
+ * tensors are models, as in files of torch.save. */
+static enum gradcmp_status take_any_model(struct roles *roles) {
+    if (has_weights(roles)) {
+        return GRADCMP_OK;
+    }
+    bool with_averages = false;
+    GCMP_TRY(gather_dicts(roles, with_averages));
+    if (roles->dicts.count == 0) {
+        with_averages = true;
+        GCMP_TRY(gather_dicts(roles, with_averages));
+    }
+    if (roles->dicts.count > 0) {
+        take_dicts(roles, with_averages);
+    }
+    return GRADCMP_OK;
+}
+
 enum gradcmp_status gcmp_dcp_settle_roles(struct gradcmp_catalogue *catalogue,
                                           struct gcmp_dcp_key *keys, struct gradcmp_error *error) {
     struct roles roles = {.catalogue = catalogue, .keys = keys, .error = error};
@@ -139,9 +231,11 @@ enum gradcmp_status gcmp_dcp_settle_roles(struct gradcmp_catalogue *catalogue,
     status = status == GRADCMP_OK ? gather_modules(&roles) : status;
     if (status == GRADCMP_OK) {
         settle(&roles);
+        status = take_any_model(&roles);
     }
     gcmp_map_free(&roles.optimizers);
     gcmp_map_free(&roles.names);
     gcmp_map_free(&roles.modules);
+    gcmp_map_free(&roles.dicts);
     return status;
 }

@@ -213,6 +213,10 @@ static bool is_unread_layout(const struct gradcmp_catalogue *catalogue) {
 /* Another state that tells of the gradients, where that of Adam is not there; or how to save a
  * checkpoint that has no tensors of its own. */
 static const char *way_out(const struct gradcmp_checkpoint *checkpoint, const char *state) {
+    if (checkpoint->state_count == 0 && checkpoint->catalogue.unclaimed_count > 0) {
+        return "; the tensors there are no weights and no states that are read (gradcmp bits "
+               "compares them)";
+    }
     if (checkpoint->state_count == 0 &&
         strcmp(checkpoint->catalogue.format->name, "torch_dist") == 0) {
         return "; tensors in objects are not compared: save with a planner that flattens "

@@ -166,6 +166,7 @@ static void test_parse__weights_in_the_dict_of_a_model(void **state) {
          "param"},
         {"model.experts.a", "(Vmodel\nVexperts\nVa\nt.", T, GCMP_DCP_MODEL, "experts.a", "param"},
         {"model.experts.1", "(Vmodel\nVexperts\nI1\nt.", T, GCMP_DCP_MODEL, "experts.1", "param"},
+        {"net.1", "(Vnet\nI1\nt.", T, GCMP_DCP_MODEL, "net.1", "param"}, /* of a list */
         {"model.ema.w", "(Vmodel\nVema\nVw\nt.", T, GCMP_DCP_OTHER, "model.ema.w", NULL},
         {"model.a._extra_state.scale", "(Vmodel\nVa._extra_state\nVscale\nt.", T, GCMP_DCP_OTHER,
          "model.a._extra_state.scale", NULL},

@@ -24,18 +24,43 @@ struct naming_case {
 #define F32   GRADCMP_DTYPE_FLOAT32
 #define BYTES GRADCMP_DTYPE_NONE
 
+/* The path of a key whose words are separated by '|', which become dots; NULL for one without. */
+static const struct gcmp_node *cut_path(struct gcmp_arena *arena, char *key) {
+    char pickle[256] = "(";
+    struct gcmp_node *path = NULL;
+    if (strchr(key, '|') == NULL) {
+        return NULL;
+    }
+    for (char *word = key, *end; word != NULL; word = end == NULL ? NULL : end + 1) {
+        end = strchr(word, '|');
+        if (end != NULL) {
+            *end = '.';
+        }
+        int bytes = end == NULL ? (int)strlen(word) : (int)(end - word);
+        bool is_number = (int)strspn(word, "0123456789") >= bytes;
+        size_t at = strlen(pickle);
+        snprintf(pickle + at, sizeof pickle - at, "%c%.*s\n", is_number ? 'I' : 'V', bytes, word);
+    }
+    strcat(pickle, "t.");
+    struct gcmp_cursor cursor = gcmp_cursor_make(pickle, strlen(pickle), 0);
+    assert_int_equal(gcmp_pickle_load(&cursor, arena, "", &path, NULL), GRADCMP_OK);
+    return path;
+}
+
 static struct naming_case *assign(const struct item *items, size_t count,
                                   enum gcmp_dcp_style style) {
     struct naming_case *naming = calloc(1, sizeof *naming);
     naming->catalogue.arena = &naming->arena;
     for (size_t i = 0; i < count; i++) {
         struct gradcmp_stored *stored = NULL;
-        assert_int_equal(gcmp_catalogue_add_stored(&naming->catalogue, items[i].key, items[i].ndim,
+        char *key = gcmp_arena_dup(&naming->arena, items[i].key);
+        assert_non_null(key);
+        const struct gcmp_node *path = cut_path(&naming->arena, key);
+        assert_int_equal(gcmp_catalogue_add_stored(&naming->catalogue, key, items[i].ndim,
                                                    items[i].shape, 0, &stored, NULL),
                          GRADCMP_OK);
         stored->dtype = (uint8_t)items[i].dtype;
-        assert_true(
-            gcmp_dcp_parse_key(&naming->arena, items[i].key, NULL, style, &naming->keys[i]));
+        assert_true(gcmp_dcp_parse_key(&naming->arena, key, path, style, &naming->keys[i]));
     }
     naming->status = gcmp_dcp_assign_names(&naming->catalogue, naming->keys, &naming->error);
     return naming;
@@ -284,6 +309,66 @@ static void test_assign__modules_called_like_parts_of_a_checkpoint(void **state)
     naming_free(naming);
 }
 
+static void test_assign__a_model_of_any_name(void **state) {
+    (void)state;
+    static const struct item items[] = {
+        {"app|policy|a.weight", 1, {4}, F32},
+        {"app|policy|state.b.weight", 1, {4}, F32},
+        {"app|policy|scale", 0, {0}, F32},
+        {"app|ema|a.weight", 1, {4}, F32},
+        {"app|optim|state|a.weight|exp_avg", 1, {4}, F32},
+        {"app|optim|flat|buffer", 1, {4}, F32},
+        {"app|train_state|losses", 1, {9}, F32},
+        {"app|meter|loss", 0, {0}, F32},
+        {"loss", 0, {0}, F32},
+    };
+    static const char *const names[] = {"a.weight",
+                                        "state.b.weight",
+                                        "scale",
+                                        "app.ema.a.weight",
+                                        "a.weight",
+                                        "app.optim.flat.buffer",
+                                        "app.train_state.losses",
+                                        "app.meter.loss",
+                                        "loss"};
+    static const char *const states[] = {"param", "param", "param", "-", "exp_avg",
+                                         "-",     "-",     "-",     "-"};
+    struct naming_case *naming = ASSIGN(items);
+    expect_names(naming, names);
+    expect_states(naming, states);
+    naming_free(naming);
+}
+
+static void test_assign__models_beside_each_other(void **state) {
+    (void)state;
+    static const struct item two[] = {
+        {"generator|a", 1, {4}, F32}, {"critic|a", 1, {4}, F32}, {"critic|b", 0, {0}, F32}};
+    static const char *const two_names[] = {"generator.a", "critic.a", "critic.b"};
+    static const struct item list[] = {{"weights|0", 1, {4}, F32}, {"weights|1", 1, {4}, F32}};
+    static const char *const list_names[] = {"weights.0", "weights.1"};
+    static const struct item average[] = {{"ema|a", 1, {4}, F32}};
+    static const char *const average_names[] = {"a"};
+    /* Where one is called a model, others are none. */
+    static const struct item named[] = {{"net|a", 0, {0}, F32}, {"critic|a", 1, {4}, F32}};
+    static const char *const named_states[] = {"param", "-"};
+    static const struct item top[] = {{"a", 1, {4}, F32}, {"critic|a", 1, {4}, F32}};
+    struct naming_case *naming = ASSIGN(two);
+    expect_names(naming, two_names);
+    naming_free(naming);
+    naming = ASSIGN(list);
+    expect_names(naming, list_names);
+    naming_free(naming);
+    naming = ASSIGN(average);
+    expect_names(naming, average_names);
+    naming_free(naming);
+    naming = ASSIGN(named);
+    expect_states(naming, named_states);
+    naming_free(naming);
+    naming = ASSIGN(top);
+    expect_states(naming, named_states);
+    naming_free(naming);
+}
+
 static void test_assign__layout_from_keys_where_nothing_says_it(void **state) {
     (void)state;
     static const struct item buckets[] = {
@@ -364,6 +449,8 @@ int main(void) {
         cmocka_unit_test(test_assign__a_module_called_state_has_weights),
         cmocka_unit_test(test_assign__other_keys_show_an_optimizer),
         cmocka_unit_test(test_assign__modules_called_like_parts_of_a_checkpoint),
+        cmocka_unit_test(test_assign__a_model_of_any_name),
+        cmocka_unit_test(test_assign__models_beside_each_other),
         cmocka_unit_test(test_assign__layout_from_keys_where_nothing_says_it),
         cmocka_unit_test(test_assign__codes_with_scales_are_quantised_weights),
         cmocka_unit_test(test_assign__a_scale_beside_a_weight_of_numbers_is_a_parameter),
