@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/dir.h"
+#include "base/utf8.h"
 #include "metrics/events.h"
 #include "metrics/text_source.h"
 
@@ -220,11 +221,17 @@ static enum gradcmp_status refuse_text(const struct gcmp_metric_text *text,
 static enum gradcmp_status read_text(const struct gcmp_metric_text *text,
                                      struct gcmp_metric_source *source,
                                      struct gradcmp_error *error) {
-    const char *first = text->bytes + strspn(text->bytes, " \t\r\n");
+    size_t mark = gcmp_utf8_mark_bytes(text->bytes, text->length_bytes);
+    const char *start = text->bytes + mark;
     source->file_count = 1;
-    if (*first == '{') {
+    if (start[strspn(start, " \t\r\n")] == '{') {
+        struct gcmp_metric_text unmarked = {text->path, start, text->length_bytes - mark};
         source->kind = GCMP_METRIC_GOLDEN;
-        return gcmp_golden_read(text, source, error);
+        enum gradcmp_status status = gcmp_golden_read(&unmarked, source, error);
+        if (status != GRADCMP_OK && error != NULL && error->offset_bytes != GRADCMP_NO_OFFSET) {
+            error->offset_bytes += mark;
+        }
+        return status;
     }
     if (gcmp_log_probe(text)) {
         source->kind = GCMP_METRIC_LOG;

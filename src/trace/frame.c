@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 enum { READ_BYTES = 256 << 10 };
 
 void gcmp_framer_start(struct gcmp_framer *framer, struct gcmp_dir *dir, uint32_t file,
@@ -64,6 +66,9 @@ static enum gradcmp_status fill(struct gcmp_framer *framer, bool *more,
     size_t count = left < READ_BYTES ? (size_t)left : READ_BYTES;
     GCMP_TRY(gcmp_dir_read(framer->dir, framer->file, framer->read_bytes,
                            framer->buffer + framer->end, count, error));
+    if (framer->read_bytes == 0) {
+        framer->begin = gcmp_utf8_mark_bytes(framer->buffer, count);
+    }
     framer->read_bytes += count;
     framer->end += count;
     return GRADCMP_OK;

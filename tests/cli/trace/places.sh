@@ -51,15 +51,6 @@ done
 try trace --quiet forms/a forms/b
 
 # msprobe's folders: of a run without process groups, and without what was dumped.
-values='"type":"torch.Tensor","dtype":"torch.float32","shape":[2],"Min":0.0,"Mean":0.5,"Norm":1.0'
-dump() { # FOLDER MAX
-    mkdir -p "$1"
-    {
-        printf '{"task":"statistics","level":"L1","framework":"pytorch","dump_data_dir":null,'
-        printf '"data":{"Functional.gelu.0.forward":{"input_args":[{%s,"Max":1.0}],' "$values"
-        printf '"input_kwargs":{},"output":[{%s,"Max":%s}]}}}' "$values" "$2"
-    } >"$1/dump.json"
-}
 dump single/a/step0/rank 1.0
 dump single/b/step0/rank 2.0
 try trace --quiet single/a single/b
