@@ -15,6 +15,7 @@ struct whole {
     size_t pieces; /* with elements */
     size_t stored; /* index into the catalogue */
     bool is_listed_only;
+    bool is_unread_state; /* listed only, though its state is compared */
 };
 
 /* The bytes of this are the key of a source. */
@@ -64,44 +65,46 @@ static enum gradcmp_status note_shapes(struct join *join) {
     return GRADCMP_OK;
 }
 
+static const char *say_type(const struct gcmp_pt_tensor *tensor) {
+    return tensor->unread != NULL ? tensor->unread
+                                  : gradcmp_dtype_name((enum gradcmp_dtype)tensor->view.dtype);
+}
+
 static void note_unread(struct join *join, const struct gcmp_pt_tensor *tensor) {
     if (join->unread_count++ == 0) {
         join->unread_key = tensor->key;
-        join->unread_why = tensor->unread != NULL
-                               ? tensor->unread
-                               : gradcmp_dtype_name((enum gradcmp_dtype)tensor->view.dtype);
+        join->unread_why = say_type(tensor);
     }
 }
 
-/* Decide whether a tensor takes part. What is compared and cannot be read is never passed over. */
+/* Decide whether a tensor takes part. A state that cannot be read is kept as that: who compares it
+ * refuses it. */
 static enum gradcmp_status check_tensor(struct join *join, const struct gcmp_pt_tensor *tensor,
-                                        bool *is_listed_only) {
+                                        struct whole *whole) {
     size_t index;
-    *is_listed_only = tensor->kind == GCMP_PT_OTHER || !gcmp_pt_is_float(tensor);
-    if (tensor->kind != GCMP_PT_STATE || strcmp(tensor->state, "step") == 0) {
-        if (tensor->unread != NULL) {
+    bool is_read = tensor->unread == NULL, is_steppable = gcmp_pt_is_steppable(tensor);
+    bool is_state = tensor->kind == GCMP_PT_STATE && strcmp(tensor->state, "step") != 0;
+    bool is_shaped = is_state && gcmp_pt_is_shaped(tensor->state);
+    whole->is_listed_only =
+        tensor->kind == GCMP_PT_OTHER || !(is_shaped ? is_steppable : gcmp_pt_is_float(tensor));
+    if (!is_state) {
+        if (!is_read) {
             note_unread(join, tensor);
         }
         return GRADCMP_OK;
     }
-    if (*is_listed_only && gcmp_pt_is_shaped(tensor->state)) {
-        TENSOR_FAIL(
-            join, tensor, GRADCMP_ERROR_UNSUPPORTED,
-            "\"%.160s\": expected a tensor of real numbers for the state %.40s, found %.200s",
-            tensor->key, tensor->state,
-            tensor->unread != NULL ? tensor->unread
-                                   : gradcmp_dtype_name((enum gradcmp_dtype)tensor->view.dtype));
-    }
     bool is_known = gcmp_map_find(&join->shapes, tensor->name, strlen(tensor->name), &index);
-    if (!*is_listed_only && is_known && !gcmp_pt_same_shape(tensor, &join->set->tensors[index])) {
-        if (gcmp_pt_is_shaped(tensor->state)) {
+    if (!whole->is_listed_only && is_known &&
+        !gcmp_pt_same_shape(tensor, &join->set->tensors[index])) {
+        if (is_shaped) {
             TENSOR_FAIL(join, tensor, GRADCMP_ERROR_CORRUPT,
                         "\"%.160s\" is not of the shape of its parameter \"%.160s\"", tensor->key,
                         join->set->tensors[index].key);
         }
-        *is_listed_only = true;
+        whole->is_listed_only = true;
     }
-    if (*is_listed_only) {
+    whole->is_unread_state = is_shaped && whole->is_listed_only;
+    if (whole->is_listed_only) {
         note_unread(join, tensor);
     }
     return GRADCMP_OK;
@@ -169,7 +172,7 @@ static enum gradcmp_status find_whole(struct join *join, size_t index) {
         GCMP_TRY(check_piece(join, &join->set->tensors[join->wholes[*whole].first], tensor));
     } else {
         join->wholes[join->whole_count++] = (struct whole){.first = index};
-        GCMP_TRY(check_tensor(join, tensor, &join->wholes[*whole].is_listed_only));
+        GCMP_TRY(check_tensor(join, tensor, &join->wholes[*whole]));
     }
     bool is_repeated = tensor->state != NULL && strcmp(tensor->state, "step") == 0 &&
                        join->wholes[*whole].pieces > 0;
@@ -186,6 +189,8 @@ static enum gradcmp_status add_stored(struct join *join, struct whole *whole) {
     stored->piece_count = 0; /* counts up to whole->pieces */
     stored->name = tensor->name != NULL ? tensor->name : tensor->key;
     stored->state = whole->is_listed_only ? NULL : tensor->state;
+    stored->unread_state = whole->is_unread_state ? tensor->state : NULL;
+    stored->unread_why = whole->is_unread_state ? say_type(tensor) : NULL;
     stored->adam = tensor->adam;
     stored->dtype = tensor->unread != NULL ? (uint8_t)GRADCMP_DTYPE_NONE : tensor->view.dtype;
     return GRADCMP_OK;

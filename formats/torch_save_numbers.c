@@ -76,8 +76,9 @@ static enum gradcmp_status collect_weights(const struct naming *naming,
         const struct gcmp_pt_tensor *tensor = &naming->set->tensors[i];
         bool is_known = false;
         size_t entry;
-        if (!is_in(scope, tensor) || tensor->kind != GCMP_PT_WEIGHT || !gcmp_pt_is_float(tensor) ||
-            gcmp_name_is_norm_buffer(tensor->name) || gcmp_pt_is_extra_state(tensor->key) ||
+        if (!is_in(scope, tensor) || tensor->kind != GCMP_PT_WEIGHT ||
+            !gcmp_pt_is_steppable(tensor) || gcmp_name_is_norm_buffer(tensor->name) ||
+            gcmp_pt_is_extra_state(tensor->key) ||
             gcmp_map_find(&naming->names, tensor->name, strlen(tensor->name), &entry)) {
             continue;
         }
@@ -138,7 +139,7 @@ static void collect_shapes(const struct naming *naming, const struct gcmp_pt_run
     for (size_t i = scope->first; i < scope->end; i++) {
         const struct gcmp_pt_tensor *tensor = &naming->set->tensors[i];
         if (is_in(scope, tensor) && gcmp_pt_is_numbered(tensor) &&
-            naming->set->entries[tensor->entry].name == NULL && gcmp_pt_is_float(tensor) &&
+            naming->set->entries[tensor->entry].name == NULL && gcmp_pt_is_steppable(tensor) &&
             gcmp_pt_is_shaped(tensor->state)) {
             struct gcmp_ids_entry *entry = &naming->entries[naming->places[tensor->entry]];
             entry->shape = tensor->shape;

@@ -44,6 +44,12 @@ bool gcmp_pt_is_float(const struct gcmp_pt_tensor *tensor) {
     return tensor->unread == NULL && gcmp_dtype_is_float((enum gradcmp_dtype)tensor->view.dtype);
 }
 
+bool gcmp_pt_is_steppable(const struct gcmp_pt_tensor *tensor) {
+    bool is_complex = tensor->unread == NULL && (tensor->view.dtype == GRADCMP_DTYPE_COMPLEX64 ||
+                                                 tensor->view.dtype == GRADCMP_DTYPE_COMPLEX128);
+    return is_complex || gcmp_pt_is_float(tensor);
+}
+
 bool gcmp_pt_same_shape(const struct gcmp_pt_tensor *a, const struct gcmp_pt_tensor *b) {
     return gcmp_dims_equal(a->ndim, a->shape, b->ndim, b->shape);
 }

@@ -154,6 +154,8 @@ struct gradcmp_adam gcmp_pt_group_adam(const struct gcmp_node *group);
 bool gcmp_pt_is_extra_state(const char *key);
 /* True for states that have the shape of their parameter and are compared. */
 bool gcmp_pt_is_shaped(const char *state);
+/* True for a tensor that is read, of real or complex numbers: what an optimizer can step. */
+bool gcmp_pt_is_steppable(const struct gcmp_pt_tensor *tensor);
 /* True for a tensor that is read, of real numbers. */
 bool gcmp_pt_is_float(const struct gcmp_pt_tensor *tensor);
 bool gcmp_pt_same_shape(const struct gcmp_pt_tensor *a, const struct gcmp_pt_tensor *b);
@@ -176,8 +178,8 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_name_numbers(struct gcmp_pt_set *se
                                                           struct gradcmp_error *error);
 
 /* Make the catalogue's stored tensors of the set: names for numbers, pieces of one tensor put
- * together. Errors: UNSUPPORTED where a number could mean several weights, where a tensor of an
- * optimizer's state has an unread type, or a tensor is in two files; CORRUPT where pieces of one
+ * together. Errors: UNSUPPORTED where a number could mean several weights, or a tensor is in
+ * two files; CORRUPT where pieces of one
  * tensor disagree; MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_join(struct gcmp_pt_set *set,
                                                   struct gradcmp_error *error);

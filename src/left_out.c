@@ -93,11 +93,33 @@ static void count_beside(struct gradcmp_pair_report *pair, struct gcmp_name_filt
     }
 }
 
+/* What of the compared state is there and not read must not look as if it had been judged. */
+static enum gradcmp_status refuse_unread(const struct gradcmp_catalogue *catalogue,
+                                         const char *path, const char *state,
+                                         struct gcmp_name_filter *filter,
+                                         struct gradcmp_error *error) {
+    for (size_t i = 0; i < catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        if (stored->unread_state != NULL && strcmp(stored->unread_state, state) == 0 &&
+            gcmp_name_filter_takes(filter, stored->name)) {
+            GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, path, GRADCMP_NO_OFFSET,
+                         "%.160s: its %.40s is not of real numbers: %.200s (--exclude leaves a "
+                         "parameter out)",
+                         stored->name, state, stored->unread_why);
+        }
+    }
+    return GRADCMP_OK;
+}
+
 enum gradcmp_status gcmp_note_left_out(struct gcmp_comparison *comparison,
                                        struct gradcmp_pair_report *pair,
                                        struct gcmp_name_filter *filter,
                                        struct gradcmp_error *error) {
-    if (strcmp(comparison->report->state, "param") != 0) {
+    const char *state = comparison->report->state;
+    GCMP_TRY(refuse_unread(comparison->report->baseline, comparison->baseline.checkpoint->path,
+                           state, filter, error));
+    GCMP_TRY(refuse_unread(pair->catalogue, pair->path, state, filter, error));
+    if (strcmp(state, "param") != 0) {
         return gcmp_note_stateless(comparison, pair, filter, error);
     }
     count_beside(pair, filter, comparison->report->baseline);

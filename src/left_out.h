@@ -24,8 +24,9 @@ void gcmp_tell_left_out(const struct gcmp_left_out *found, const char *done,
 
 /* Where a state of an optimizer is compared, note the weights that have it on neither side. Where
  * weights are compared, note on each side the tensors that hold no real numbers (integers,
- * complex numbers) and that no state claims, and count in pair->beside
- * and its elements what is no weight: a verdict says nothing of them. Errors: MEMORY. */
+ * complex numbers) and that no state claims, and count in pair->beside and its elements what is not
+ * read as a weight: a verdict says nothing of them. Errors: UNSUPPORTED where a side has the
+ * compared state of a parameter in a form that is not read; MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_note_left_out(struct gcmp_comparison *comparison,
                                                         struct gradcmp_pair_report *pair,
                                                         struct gcmp_name_filter *filter,

@@ -8,7 +8,8 @@ import types
 import zipfile
 from collections import OrderedDict
 
-STORAGES = {"float32": ("FloatStorage", "f"), "float64": ("DoubleStorage", "d"), "int64": ("LongStorage", "q")}
+STORAGES = {"float32": ("FloatStorage", "f"), "float64": ("DoubleStorage", "d"), "int64": ("LongStorage", "q"),
+            "complex64": ("ComplexFloatStorage", "2f")}
 
 
 def stand_in(module, name):
@@ -20,13 +21,15 @@ def stand_in(module, name):
 
 
 REBUILD = stand_in("torch._utils", "_rebuild_tensor_v2")
+REBUILD_SPARSE = stand_in("torch._utils", "_rebuild_sparse_tensor")
 
 
 class Storage:
     def __init__(self, dtype, values):
         name, code = STORAGES[dtype]
         self.kind = stand_in("torch", name)
-        self.count, self.raw = len(values), struct.pack(f"<{len(values)}{code}", *values)
+        numbers = [part for value in values for part in (value.real, value.imag)] if len(code) > 1 else values
+        self.count, self.raw = len(values), struct.pack(f"<{len(numbers)}{code[-1]}", *numbers)
 
 
 class Tensor:
@@ -38,6 +41,18 @@ class Tensor:
         for axis in range(len(self.shape) - 1, 0, -1):
             stride[axis - 1] = stride[axis] * self.shape[axis]
         return REBUILD, (self.storage, 0, self.shape, tuple(stride), False, OrderedDict())
+
+
+class Sparse:
+    """A sparse tensor: a list of indices for each axis, and the values there."""
+
+    def __init__(self, shape, indices, values):
+        self.shape = tuple(shape)
+        self.indices = Tensor("int64", [len(indices), len(values)], [index for axis in indices for index in axis])
+        self.values = Tensor("float32", [len(values)], values)
+
+    def __reduce__(self):
+        return REBUILD_SPARSE, (None, (self.indices, self.values, self.shape, True))
 
 
 class Pickler(pickle.Pickler):

@@ -92,6 +92,9 @@ struct gradcmp_stored {
     /* Of a moment, where parameters differ in it; NULL: the settings hold for all of them. */
     const struct gradcmp_adam *adam;
     const char *type; /* dtype NONE: what the file calls it; NULL: not known */
+    /* The state that it is of, where its elements cannot be read as one (`state` is NULL then), and
+     * why; NULL for others. */
+    const char *unread_state, *unread_why;
 };
 
 enum gradcmp_setting_kind {
