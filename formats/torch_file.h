@@ -30,6 +30,13 @@ bool gcmp_torch_is_tensor(const struct gcmp_node *node);
 /* The local tensor of a DTensor, as stored; NULL for other nodes. */
 const struct gcmp_node *gcmp_torch_local_tensor(const struct gcmp_node *node);
 
+/* The shape of a tensor that gcmp_torch_tensor does not read, or of a NumPy array, as far as its
+ * call states one: at most GRADCMP_MAX_NDIM axes. False where it does not. */
+bool gcmp_torch_stated_shape(const struct gcmp_node *node, uint64_t *shape, unsigned *ndim);
+
+/* True for a NumPy array that stands by itself. */
+bool gcmp_torch_is_array(const struct gcmp_node *node);
+
 /* The arguments (array, dtype, device, requires_grad) of the call that makes a tensor of an array
  * inside the pickle, wrappers taken off; NULL for other nodes. See torch_array.h. */
 const struct gcmp_node *gcmp_torch_array_args(const struct gcmp_node *node);

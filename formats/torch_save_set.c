@@ -114,13 +114,24 @@ static enum gradcmp_status view_tensor(const struct gcmp_pt_place *place,
 
 static enum gradcmp_status add_whole(const struct gcmp_pt_place *place,
                                      const struct gcmp_node *node, struct gcmp_pt_tensor tensor) {
-    GCMP_TRY(view_tensor(place, node, &tensor));
-    if (tensor.unread == NULL) {
-        tensor.ndim = tensor.view.ndim;
-        tensor.shape = gcmp_catalogue_dims(place->set->catalogue, tensor.ndim, tensor.view.shape);
-        if (tensor.shape == NULL) {
-            GCMP_FAIL_MEMORY(place->error);
+    uint64_t stated[GRADCMP_MAX_NDIM];
+    const uint64_t *shape = tensor.view.shape;
+    if (gcmp_torch_is_array(node)) {
+        tensor.unread = "a NumPy array";
+    } else {
+        GCMP_TRY(view_tensor(place, node, &tensor));
+    }
+    tensor.ndim = tensor.view.ndim;
+    if (tensor.unread != NULL) {
+        tensor.ndim = 0;
+        shape = stated;
+        if (!gcmp_torch_stated_shape(node, stated, &tensor.ndim)) {
+            return append(place->set, &tensor, place->error);
         }
+    }
+    tensor.shape = gcmp_catalogue_dims(place->set->catalogue, tensor.ndim, shape);
+    if (tensor.shape == NULL) {
+        GCMP_FAIL_MEMORY(place->error);
     }
     return append(place->set, &tensor, place->error);
 }

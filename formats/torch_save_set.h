@@ -93,9 +93,9 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_visit(struct gcmp_pt_place *place,
 bool gcmp_pt_is_tensor(const struct gcmp_node *node);
 
 /* Describe a node as a tensor and append it; `about` gives kind, key, name, state and entry, which
- * must live in the catalogue's arena. A tensor whose type is not read is kept with the reason. A
- * ShardedTensor without a shard on this rank adds nothing. Errors: CORRUPT; UNSUPPORTED for a
- * sharded tensor whose place cannot be computed; LIMIT; MEMORY. */
+ * must live in the catalogue's arena. A tensor whose type is not read is kept with the reason, and
+ * so is a NumPy array. A ShardedTensor without a shard on this rank adds nothing. Errors: CORRUPT;
+ * UNSUPPORTED for a sharded tensor whose place cannot be computed; LIMIT; MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_add_tensor(const struct gcmp_pt_place *place,
                                                         const struct gcmp_node *node,
                                                         const struct gcmp_pt_tensor *about);

@@ -145,7 +145,8 @@ static enum gradcmp_status walk_entry(struct gcmp_pt_place *place, const struct 
                                       struct gcmp_pt_tensor about) {
     char number[24];
     const char *word = key_text(key, number, sizeof number);
-    if (!gcmp_pt_is_tensor(value)) {
+    bool is_array = word != NULL && gcmp_torch_is_array(value); /* some save gradients so */
+    if (!gcmp_pt_is_tensor(value) && !is_array) {
         return GRADCMP_OK;
     }
     if (word == NULL) {

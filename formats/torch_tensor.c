@@ -30,6 +30,23 @@ struct rebuild {
     const char *what; /* NOT_READ: what it is */
 };
 
+/* Where calls that are not read state the shape: an argument, or an item of an argument. */
+static const struct {
+    const char *module, *name;
+    unsigned argument;
+    int item; /* -1: the argument itself */
+} stated_shapes[] = {
+    {"torch._utils", "_rebuild_tensor", 2, -1},
+    {"torch._utils", "_rebuild_tensor_v2", 2, -1},
+    {"torch._utils", "_rebuild_tensor_v3", 2, -1},
+    {"torch_npu.utils.storage", "_rebuild_npu_tensor", 2, -1},
+    {"torch._utils", "_rebuild_wrapper_subclass", 2, -1},
+    {"torch._utils", "_rebuild_sparse_tensor", 1, 2},
+    {"torch._utils", "_rebuild_sparse_csr_tensor", 1, 3},
+    {"torch._utils", "_rebuild_qtensor", 2, -1},
+    {"torch._utils", "_rebuild_meta_tensor_no_storage", 1, -1},
+};
+
 static const struct rebuild rebuilds[] = {
     {"torch._utils", "_rebuild_tensor", REBUILD_TENSOR, 4, 4, NULL},
     {"torch._utils", "_rebuild_tensor_v2", REBUILD_TENSOR, 6, 7, NULL},
@@ -141,6 +158,39 @@ const struct gcmp_node *gcmp_torch_array_args(const struct gcmp_node *node) {
     return gcmp_node_is_global(call.function, "torch._utils", "_rebuild_device_tensor_from_numpy")
                ? call.args
                : NULL;
+}
+
+bool gcmp_torch_is_array(const struct gcmp_node *node) {
+    return gcmp_node_is_call(node, "numpy.core.multiarray", "_reconstruct") ||
+           gcmp_node_is_call(node, "numpy._core.multiarray", "_reconstruct");
+}
+
+/* The node that states a shape; NULL where none does. */
+static const struct gcmp_node *find_stated_shape(const struct tensor_call *call) {
+    for (size_t i = 0; i < sizeof stated_shapes / sizeof *stated_shapes; i++) {
+        if (gcmp_node_is_global(call->function, stated_shapes[i].module, stated_shapes[i].name)) {
+            const struct gcmp_node *found = gcmp_node_item(call->args, stated_shapes[i].argument);
+            return stated_shapes[i].item < 0 ? found
+                                             : gcmp_node_item(found, (size_t)stated_shapes[i].item);
+        }
+    }
+    return NULL;
+}
+
+bool gcmp_torch_stated_shape(const struct gcmp_node *node, uint64_t *shape, unsigned *ndim) {
+    uint64_t elems;
+    struct tensor_call call = begin_call(node);
+    for (int i = 0; i < MAX_WRAPPERS && call.how != NULL && call.how->kind >= REBUILD_WRAP &&
+                    call.how->kind <= REBUILD_CALL;
+         i++) {
+        unwrap_once(&call);
+    }
+    const struct gcmp_node *size =
+        gcmp_torch_is_array(node)
+            ? gcmp_node_item(node->as.call.state, 1) /* of (version, shape, ...) */
+            : find_stated_shape(&call);
+    return size != NULL && gcmp_node_sizes(size, shape, GRADCMP_MAX_NDIM, ndim) &&
+           gcmp_product(shape, *ndim, &elems);
 }
 
 enum gradcmp_dtype gcmp_torch_dtype(const struct gcmp_node *node) {

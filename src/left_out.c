@@ -70,17 +70,31 @@ static enum gradcmp_status note_side(struct gcmp_comparison *comparison,
                           catalogue == pair->catalogue ? "candidate" : "baseline", text);
 }
 
-/* Count what is no weight on a side, where it is more than on the other. */
+/* A tensor of no state, of complex numbers or of a type that no reader reads; *elems is how many
+ * elements it has. What is no tensor has no shape. */
+static bool is_unread(const struct gradcmp_stored *stored, uint64_t *elems) {
+    bool is_complex = stored->dtype == (uint8_t)GRADCMP_DTYPE_COMPLEX64 ||
+                      stored->dtype == (uint8_t)GRADCMP_DTYPE_COMPLEX128;
+    *elems = 0;
+    return stored->state == NULL && stored->unread_state == NULL &&
+           (is_complex || stored->dtype == (uint8_t)GRADCMP_DTYPE_NONE) &&
+           strncmp(stored->key, "optim", 5) != 0 &&
+           gcmp_product(stored->shape, stored->ndim, elems) && *elems > 1;
+}
+
+/* Count what is not read as a weight on a side, where it is more than on the other. */
 static void count_beside(struct gradcmp_pair_report *pair, struct gcmp_name_filter *filter,
                          const struct gradcmp_catalogue *catalogue) {
     size_t count = 0, passed = catalogue->unclaimed_count;
     uint64_t sum = 0, elems = 0;
     for (size_t i = 0; i < catalogue->stored_count; i++) {
-        if (gcmp_is_unclaimed(&catalogue->stored[i], &elems)) {
-            bool is_taken = gcmp_name_filter_takes(filter, catalogue->stored[i].name);
-            sum = gcmp_add_saturated(sum, is_taken ? elems : 0);
-            count += is_taken;
-            passed--;
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        bool is_unclaimed = gcmp_is_unclaimed(stored, &elems);
+        passed -= is_unclaimed;
+        if ((is_unclaimed || is_unread(stored, &elems)) &&
+            gcmp_name_filter_takes(filter, stored->name)) {
+            sum = gcmp_add_saturated(sum, elems);
+            count++;
         }
     }
     if (passed > 0 && gcmp_name_filter_takes(filter, catalogue->unclaimed_first)) {

@@ -14,13 +14,16 @@ STORAGES = {"float32": ("FloatStorage", "f"), "float64": ("DoubleStorage", "d"),
 
 def stand_in(module, name):
     """What the pickle names, so that Python's pickler finds it there."""
-    parent = sys.modules.setdefault(module, types.ModuleType(module))
+    words = module.split(".")
+    for depth in range(1, len(words) + 1):
+        parent = sys.modules.setdefault(".".join(words[:depth]), types.ModuleType(module))
     made = type(name, (), {"__module__": module}) if name.endswith("Storage") else lambda *_: None
     made.__module__, made.__qualname__, made.__name__ = module, name, name
     return parent.__dict__.setdefault(name, made)
 
 
 REBUILD = stand_in("torch._utils", "_rebuild_tensor_v2")
+RECONSTRUCT = stand_in("numpy.core.multiarray", "_reconstruct")
 REBUILD_SPARSE = stand_in("torch._utils", "_rebuild_sparse_tensor")
 
 
@@ -53,6 +56,16 @@ class Sparse:
 
     def __reduce__(self):
         return REBUILD_SPARSE, (None, (self.indices, self.values, self.shape, True))
+
+
+class Array:
+    """A NumPy array, of which only what is read is there."""
+
+    def __init__(self, shape, raw):
+        self.state = (1, tuple(shape), None, False, raw)
+
+    def __reduce__(self):
+        return RECONSTRUCT, (None, (0,), "b"), self.state
 
 
 class Pickler(pickle.Pickler):

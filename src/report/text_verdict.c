@@ -154,10 +154,10 @@ static void add_not_compared(struct gcmp_page *page, const struct gradcmp_pair_r
     left = (double)pair->beside_elems;
     all = left + (double)pair->compared_elems;
     if (left > all / 10) {
-        gcmp_page_addf(page,
-                       "; not compared: %zu tensor%s that %s no weight%s (%.0f%% of the elements)",
-                       pair->beside, pair->beside == 1 ? "" : "s", pair->beside == 1 ? "is" : "are",
-                       pair->beside == 1 ? "" : "s", floor(100 * left / all));
+        gcmp_page_addf(
+            page, "; not compared: %zu tensor%s not read as %sweight%s (%.0f%% of the elements)",
+            pair->beside, pair->beside == 1 ? "" : "s", pair->beside == 1 ? "a " : "",
+            pair->beside == 1 ? "" : "s", floor(100 * left / all));
     }
 }
 

@@ -156,7 +156,7 @@ struct gradcmp_pair_report {
     uint64_t compared_elems, unjudged_elems;
     size_t stateless; /* tensors of the model that have the state on neither side */
     uint64_t stateless_elems;
-    size_t beside; /* where weights are compared: other tensors of real numbers on one side */
+    size_t beside; /* where weights are compared: tensors that are not read as such, on a side */
     uint64_t beside_elems;
     uint64_t bytes;        /* of the slabs needed, both sides, each once */
     double common_factor;  /* NaN: none claimed */
