@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/catalogue.h"
 #include "base/checked.h"
 
 enum { MAX_NAMES = 1 << 20, MAX_RANK = 999999 };
@@ -36,6 +37,39 @@ bool gcmp_rank_name_read(const char *name, const char *suffix, uint32_t numbers[
     }
     *number_count = count;
     return at != NULL && strcmp(at, suffix) == 0;
+}
+
+bool gcmp_rank_name_ends(const char *name, const char *end, uint32_t *rank, size_t *stem_bytes) {
+    const char *digits = end;
+    while (digits > name && digits[-1] >= '0' && digits[-1] <= '9') {
+        digits--;
+    }
+    if (digits == end || end - digits > 7) {
+        return false;
+    }
+    bool is_joined = digits > name && (digits[-1] == '_' || digits[-1] == '-');
+    const char *word = is_joined ? digits - 1 : digits;
+    if (word - name < 4 || strncmp(word - 4, "rank", 4) != 0) {
+        return false;
+    }
+    *rank = (uint32_t)strtoul(digits, NULL, 10);
+    *stem_bytes = (size_t)(word - 4 - name);
+    return true;
+}
+
+enum gradcmp_status gcmp_rank_tell_swaps(struct gradcmp_catalogue *catalogue,
+                                         const struct gcmp_rank_swaps *swaps,
+                                         struct gradcmp_error *error) {
+    char line[480];
+    if (swaps->count == 0) {
+        return GRADCMP_OK;
+    }
+    snprintf(line, sizeof line,
+             "%zu files hold what another rank wrote than their names say, first %.200s with rank "
+             "%llu's: pieces are put where the contents say, but a resume takes a rank's file by "
+             "its name",
+             swaps->count, swaps->first, (unsigned long long)swaps->first_rank);
+    return gcmp_catalogue_contradict(catalogue, error, line);
 }
 
 static int compare_numbers(const void *left, const void *right) {

@@ -51,6 +51,22 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_rank_files_place(struct gcmp_rank_file
                                                            const struct gcmp_dir *dir,
                                                            struct gradcmp_error *error);
 
+/* Read the rank that a name ends with in front of its suffix, at `end`: "optimizer_rank1",
+ * "rank-1", "rank_1". *stem_bytes: of the name in front of "rank". */
+bool gcmp_rank_name_ends(const char *name, const char *end, uint32_t *rank, size_t *stem_bytes);
+
+/* Files whose names say another rank than what is in them. */
+struct gcmp_rank_swaps {
+    size_t count;
+    const char *first; /* one of them, and the rank that is in it */
+    uint64_t first_rank;
+};
+
+/* Tell them as a contradiction, where there are any. Errors: MEMORY. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_rank_tell_swaps(struct gradcmp_catalogue *catalogue,
+                                                          const struct gcmp_rank_swaps *swaps,
+                                                          struct gradcmp_error *error);
+
 /* The iteration that a folder's name states, as "iter_0000005"; -1 where it states none. */
 int64_t gcmp_rank_files_iteration(const char *path);
 

@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "base/map.h"
+#include "formats/rank_files.h"
 #include "formats/safetensors_set.h"
 
 enum { MAX_RANKS = 1 << 20, COMPARED_BYTES = 4096 };
@@ -226,6 +227,40 @@ static enum gradcmp_status check_vectors(struct ranks *ranks) {
                : GRADCMP_OK;
 }
 
+/* The rank in a file's name; false where it has none below `count`. */
+static bool named_rank(const char *name, size_t count, uint32_t *rank) {
+    const char *end = strstr(name, ".safetensors");
+    size_t stem_bytes;
+    return end != NULL && gcmp_rank_name_ends(name, end, rank, &stem_bytes) && *rank < count;
+}
+
+/* Names that number all ranks from 0 are of the ranks that they say. */
+static enum gradcmp_status tell_swaps(const struct ranks *ranks) {
+    struct gradcmp_catalogue *catalogue = ranks->catalogue;
+    size_t count = ranks->set->count;
+    struct gcmp_rank_swaps swaps = {0};
+    bool *seen = calloc(count, sizeof *seen);
+    bool are_ranks = true;
+    if (seen == NULL) {
+        GCMP_FAIL_MEMORY(ranks->error);
+    }
+    for (size_t i = 0; i < count; i++) { /* sorted by what is in them */
+        const char *name = gcmp_dir_file_name(catalogue->dir, ranks->set->images[i].file);
+        uint32_t rank = 0;
+        are_ranks = named_rank(name, count, &rank) && !seen[rank];
+        if (!are_ranks) {
+            break;
+        }
+        seen[rank] = true;
+        if (rank != i && swaps.count++ == 0) {
+            swaps.first = name;
+            swaps.first_rank = i;
+        }
+    }
+    free(seen);
+    return are_ranks ? gcmp_rank_tell_swaps(catalogue, &swaps, ranks->error) : GRADCMP_OK;
+}
+
 static enum gradcmp_status place(struct ranks *ranks) {
     GCMP_TRY(sort_files(ranks));
     GCMP_TRY(list_rows(ranks));
@@ -238,7 +273,8 @@ static enum gradcmp_status place(struct ranks *ranks) {
     for (size_t i = 0; i < ranks->set->images[1].count; i++) {
         GCMP_TRY(check_not_copied(ranks, &ranks->set->images[1].tensors[i]));
     }
-    return ranks->uneven ? GRADCMP_OK : check_vectors(ranks);
+    GCMP_TRY(ranks->uneven ? GRADCMP_OK : check_vectors(ranks));
+    return tell_swaps(ranks);
 }
 
 enum gradcmp_status gcmp_st_place_ranks(struct gradcmp_catalogue *catalogue,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/catalogue.h"
+#include "formats/rank_files.h"
 #include "formats/safetensors_image.h"
 #include "formats/torch_save_file.h"
 #include "formats/torch_save_files.h"
@@ -72,6 +73,23 @@ static enum gradcmp_status walk_weights(struct gcmp_pt_set *set, const struct gc
     return status;
 }
 
+/* A mesh of all the ranks that have files tells which of them wrote each; that of fewer may be
+ * anywhere in the run. */
+static enum gradcmp_status tell_swaps(const struct gcmp_pt_set *set, uint64_t ranks,
+                                      struct gradcmp_error *error) {
+    struct gcmp_rank_swaps swaps = {0};
+    for (size_t i = 0; i < set->writer_count; i++) {
+        const struct gcmp_pt_writer *writer = &set->writers[i];
+        bool is_told =
+            writer->mesh_ranks == ranks && writer->writer >= 0 && (uint64_t)writer->writer < ranks;
+        if (is_told && writer->writer != writer->rank && swaps.count++ == 0) {
+            swaps.first = gcmp_dir_file_name(set->catalogue->dir, writer->file);
+            swaps.first_rank = (uint64_t)writer->writer;
+        }
+    }
+    return gcmp_rank_tell_swaps(set->catalogue, &swaps, error);
+}
+
 static enum gradcmp_status walk_files(struct gcmp_pt_set *set, const struct gcmp_pt_files *files,
                                       struct gradcmp_error *error) {
     uint64_t ranks = 0;
@@ -104,7 +122,7 @@ static enum gradcmp_status walk_files(struct gcmp_pt_set *set, const struct gcmp
                      (unsigned long long)set->mesh_ranks, (unsigned long long)ranks);
     }
     set->catalogue->parallel.world = (uint32_t)ranks;
-    return GRADCMP_OK;
+    return tell_swaps(set, ranks, error);
 }
 
 static enum gradcmp_status finish(struct gcmp_pt_set *set, const struct gcmp_pt_files *files,

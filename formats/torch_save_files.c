@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/rank_files.h"
 #include "formats/torch_save_file.h"
 
 enum { MAX_NAMES = 1 << 20, MAX_RANKS = 1 << 20 };
@@ -31,22 +32,11 @@ static const char *find_suffix(const char *name) {
 /* Read the rank that a name ends with. */
 static void read_rank(struct gcmp_pt_file *file) {
     const char *end = find_suffix(file->name);
+    uint32_t rank;
     file->rank = -1;
     file->stem_bytes = strlen(file->name);
-    const char *digits = end;
-    while (digits != NULL && digits > file->name && digits[-1] >= '0' && digits[-1] <= '9') {
-        digits--;
-    }
-    if (digits == NULL || digits == end || end - digits > 7) {
-        return;
-    }
-    const char *word = digits;
-    if (word > file->name && (word[-1] == '_' || word[-1] == '-')) {
-        word--;
-    }
-    if (word - file->name >= 4 && strncmp(word - 4, "rank", 4) == 0) {
-        file->rank = (int32_t)strtol(digits, NULL, 10);
-        file->stem_bytes = (size_t)(word - 4 - file->name);
+    if (end != NULL && gcmp_rank_name_ends(file->name, end, &rank, &file->stem_bytes)) {
+        file->rank = (int32_t)rank;
     }
 }
 

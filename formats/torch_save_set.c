@@ -136,6 +136,31 @@ static enum gradcmp_status add_whole(const struct gcmp_pt_place *place,
     return append(place->set, &tensor, place->error);
 }
 
+/* Remember which rank a file's sharded tensors say wrote it. */
+static enum gradcmp_status note_writer(const struct gcmp_pt_place *place,
+                                       const struct gcmp_node *node,
+                                       const struct gcmp_pt_shard *shard) {
+    struct gcmp_pt_set *set = place->set;
+    uint32_t file = place->torch->file;
+    if (place->rank < 0) {
+        return GRADCMP_OK;
+    }
+    if (set->writer_count == 0 || set->writers[set->writer_count - 1].file != file) {
+        if (!gcmp_grow(&set->writers, set->writer_count, &set->writer_capacity,
+                       sizeof *set->writers)) {
+            GCMP_FAIL_MEMORY(place->error);
+        }
+        set->writers[set->writer_count++] =
+            (struct gcmp_pt_writer){.file = file, .rank = place->rank, .writer = -1};
+    }
+    struct gcmp_pt_writer *writer = &set->writers[set->writer_count - 1];
+    if (shard->mesh_ranks > writer->mesh_ranks) {
+        writer->mesh_ranks = shard->mesh_ranks;
+        writer->writer = gcmp_pt_shard_writer(place->torch, node);
+    }
+    return GRADCMP_OK;
+}
+
 /* Add one piece; its tensor must have the shape that the piece was computed to have. */
 static enum gradcmp_status add_piece(const struct gcmp_pt_place *place,
                                      const struct gcmp_node *node,
@@ -163,6 +188,7 @@ static enum gradcmp_status add_piece(const struct gcmp_pt_place *place,
     if (shard->mesh_ranks > place->set->mesh_ranks) {
         place->set->mesh_ranks = shard->mesh_ranks;
     }
+    GCMP_TRY(note_writer(place, node, shard));
     return append(place->set, &tensor, place->error);
 }
 
@@ -225,5 +251,6 @@ void gcmp_pt_free(struct gcmp_pt_set *set) {
     free(set->entries);
     free(set->optimizers);
     free(set->shared);
+    free(set->writers);
     gcmp_map_free(&set->entry_index);
 }

@@ -54,8 +54,18 @@ struct gcmp_pt_run {
 #define GCMP_PT_RUN_INIT                                                                           \
     { 0, 0, -1 }
 
+/* Which rank the sharded tensors of a file say wrote it, by the mesh of most ranks. */
+struct gcmp_pt_writer {
+    uint32_t file;
+    int32_t rank;        /* of the file's name */
+    int64_t writer;      /* -1: they do not say */
+    uint64_t mesh_ranks; /* 0: not known */
+};
+
 struct gcmp_pt_set {
     struct gradcmp_catalogue *catalogue;
+    struct gcmp_pt_writer *writers; /* of files named after ranks, in their order */
+    size_t writer_count, writer_capacity;
     struct gcmp_pt_tensor *tensors;
     size_t tensor_count, tensor_capacity;
     struct gcmp_pt_entry *entries;

@@ -302,6 +302,49 @@ enum gradcmp_status gcmp_pt_read_dtensor(const struct gcmp_torch_file *torch,
     return cut(spec, &mesh, out);
 }
 
+/* True where ranks stand in the mesh as the numbers of its places do, the last axis first. */
+static bool is_row_major(const struct gcmp_node *layout, const struct mesh *mesh) {
+    const struct gcmp_node *axes = gcmp_node_get(layout, "axes");
+    const struct gcmp_node *strides = gcmp_node_get(layout, "stride");
+    uint64_t expected = 1, stride;
+    for (unsigned i = mesh->count; i-- > 0;) {
+        const struct gcmp_node *node =
+            axes != NULL ? gcmp_node_get(gcmp_node_item(axes, i), "stride")
+            : mesh->count == 1 && read_size(strides, &stride) ? strides
+                                                              : gcmp_node_item(strides, i);
+        if (!read_axis_size(node, &stride) || stride != expected ||
+            !gcmp_mul_u64(expected, mesh->axes[i].ranks, &expected)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The list of all ranks is beside the layout, or (until 2.8) beside the tensor of ranks. */
+static int64_t dtensor_writer(const struct gcmp_torch_file *torch, const struct gcmp_node *node) {
+    struct mesh mesh = {.torch = torch, .node = node};
+    const struct gcmp_node *spec =
+        gcmp_node_state_get(gcmp_node_arg(find_dtensor(node), 3), "_spec");
+    const struct gcmp_node *about = gcmp_node_get(spec, "mesh");
+    const struct gcmp_node *layout = gcmp_node_get(about, "_layout");
+    const struct gcmp_node *ranks =
+        gcmp_node_get(about, layout != NULL ? "_flatten_rank_map" : "_flatten_mesh_list");
+    uint64_t place = 0, count = 1;
+    int64_t rank;
+    if (read_mesh(about, &mesh) != GRADCMP_OK || (layout != NULL && !is_row_major(layout, &mesh))) {
+        return -1;
+    }
+    for (unsigned i = 0; i < mesh.count; i++) {
+        if (!gcmp_mul_u64(count, mesh.axes[i].ranks, &count)) {
+            return -1;
+        }
+        place = place * mesh.axes[i].ranks + mesh.axes[i].coordinate;
+    }
+    bool is_told = gcmp_node_count(ranks) == count &&
+                   gcmp_node_int(gcmp_node_item(ranks, (size_t)place), &rank) && rank >= 0;
+    return is_told ? rank : -1;
+}
+
 /* --- ShardedTensor --- */
 
 static const char SHARDED_MODULE[] = "torch.distributed._shard.sharded_tensor.api";
@@ -353,4 +396,17 @@ enum gradcmp_status gcmp_pt_read_sharded(const struct gcmp_torch_file *torch,
     }
     out->mesh_ranks = gcmp_node_count(gcmp_node_get(state_item(node, 1), "shards_metadata"));
     return GRADCMP_OK;
+}
+
+/* --- the writer --- */
+
+int64_t gcmp_pt_shard_writer(const struct gcmp_torch_file *torch, const struct gcmp_node *node) {
+    int64_t rank;
+    if (gcmp_pt_is_dtensor(node)) {
+        return dtensor_writer(torch, node);
+    }
+    const struct gcmp_node *shard = gcmp_node_item(state_item(node, 0), 0);
+    const struct gcmp_node *placement =
+        gcmp_node_get(gcmp_node_get(shard, "metadata"), "placement");
+    return gcmp_node_int(gcmp_node_get(placement, "_rank"), &rank) && rank >= 0 ? rank : -1;
 }

@@ -36,4 +36,8 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_read_sharded(const struct gcmp_torc
                                                           size_t index, struct gcmp_pt_shard *out,
                                                           struct gradcmp_error *error);
 
+/* The rank that a DTensor or ShardedTensor says wrote it, of those that share it; -1: it does not.
+ */
+int64_t gcmp_pt_shard_writer(const struct gcmp_torch_file *torch, const struct gcmp_node *node);
+
 #endif

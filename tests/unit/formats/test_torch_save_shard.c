@@ -25,6 +25,7 @@ struct found {
     enum gradcmp_status status;
     struct gradcmp_error error;
     struct gcmp_pt_shard shard;
+    int64_t writer;
     char text[128];
 };
 
@@ -56,6 +57,7 @@ static struct found with_pickle(const char *pickle, bool is_dtensor) {
     found.status = is_dtensor
                        ? gcmp_pt_read_dtensor(&torch, torch.root, &found.shard, &found.error)
                        : gcmp_pt_read_sharded(&torch, torch.root, 0, &found.shard, &found.error);
+    found.writer = gcmp_pt_shard_writer(&torch, torch.root);
     write_found(&found);
     gcmp_arena_free(&arena);
     gcmp_dir_close(dir);
@@ -177,6 +179,38 @@ static void test_torch_save_shard__what_gives_no_box_is_refused(void **state) {
                   GRADCMP_ERROR_CORRUPT, "size is no tuple");
 }
 
+#define STRIDED_LAYOUT(ranks, stride)                                                              \
+    OBJECT("_FlatLayout", "(Vshape\n(I" ranks "\ntVstride\n(I" stride "\ntd")
+#define SIX      "(I5\nI4\nI3\nI2\nI1\nI0\nt"
+#define RANK_MAP "V_flatten_rank_map\n" SIX
+
+static void test_torch_save_shard__a_mesh_of_listed_ranks_tells_the_writer(void **state) {
+    static const struct {
+        const char *mesh;
+        int64_t writer;
+    } rows[] = {
+        {AXES(STRIDED_LAYOUT("2", "3") STRIDED_LAYOUT("3", "1")) RANK_MAP, 0},
+        {AXES(STRIDED_LAYOUT("2", "1") STRIDED_LAYOUT("3", "2")) RANK_MAP, -1},
+        {AXES(FLAT_LAYOUT("2") FLAT_LAYOUT("3")) RANK_MAP, -1},
+        {AXES(STRIDED_LAYOUT("2", "3") STRIDED_LAYOUT("3", "1")), -1},
+        {"V_layout\n" OBJECT("_MeshLayout", "(Vshape\n(I2\nI3\ntVstride\n(I3\nI1\ntd") RANK_MAP, 0},
+        {RANKS("(I2\nI3\nt", "(I3\nI1\nt") "V_flatten_mesh_list\n" SIX, 0},
+        {RANKS("(I2\nI3\nt", "(I3\nI1\nt") "V_flatten_mesh_list\n(I0\nI1\nt", -1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct dtensor dtensor = {"(I6\nI6\nt", rows[i].mesh, "(I1\nI2\nt", REPLICATE SHARD("1"),
+                                  NULL};
+        struct found found = read_dtensor(&dtensor, i % 2 == 1);
+        assert_int_equal(found.status, GRADCMP_OK);
+        assert_int_equal(found.writer, rows[i].writer);
+    }
+    struct dtensor one = {
+        "(I6\nt", "V_layout\n" OBJECT("_MeshLayout", "(Vshape\nI6\nVstride\nI1\nd") RANK_MAP,
+        "(I2\nt", SHARD("0"), NULL};
+    assert_int_equal(read_dtensor(&one, false).writer, 3);
+}
+
 #define SHARDED_CLASS "ctorch.distributed._shard.sharded_tensor.api\nShardedTensor\n"
 #define SHARDED_STATE(offsets, sizes)                                                              \
     "((ctorch.x\nShard\n)R(N(Vtensor\n" PT_VECTOR(                                                 \
@@ -212,6 +246,7 @@ int main(void) {
         cmocka_unit_test(test_torch_save_shard__meshes_of_all_versions_are_understood),
         cmocka_unit_test(test_torch_save_shard__mesh_axes_cut_one_after_another),
         cmocka_unit_test(test_torch_save_shard__what_gives_no_box_is_refused),
+        cmocka_unit_test(test_torch_save_shard__a_mesh_of_listed_ranks_tells_the_writer),
         cmocka_unit_test(test_torch_save_shard__sharded_tensors_state_their_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
