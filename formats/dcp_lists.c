@@ -1,7 +1,7 @@
 /* Reads the lists of parameters of groups. Source: torch/optim/optimizer.py (state_dict), torch 1.6
  * to 2.15: "params" holds numbers, and "param_names" names since 2.6 (None without).
  *
- * Limits: MAX_GROUPS; MAX_PARAMS of them all; MAX_ITEM_BYTES of a compressed list. */
+ * Limits: MAX_GROUPS; MAX_PARAMS of them all, and MAX_BYTES of all lists. */
 #include "formats/dcp_lists.h"
 
 #include <stdlib.h>
@@ -12,12 +12,13 @@
 #include "base/map.h"
 #include "formats/dcp_item.h"
 
-enum { MAX_GROUPS = 1 << 16, MAX_PARAMS = 1 << 24, MAX_ITEM_BYTES = 1 << 24 };
+enum { MAX_GROUPS = 1 << 16, MAX_PARAMS = 1 << 18, MAX_BYTES = 1 << 27 };
 
 struct reader {
     struct gradcmp_catalogue *catalogue;
     struct gcmp_dcp_lists *lists;
     struct gcmp_map names; /* keys of lists of names, without the last word -> stored */
+    uint64_t bytes_left;   /* budget of bytes to look at: many keys may share an item */
     struct gradcmp_error *error;
 };
 
@@ -118,45 +119,68 @@ static enum gradcmp_status take_names(struct reader *reader, const struct gcmp_n
     return GRADCMP_OK;
 }
 
-/* Open a list and let it be taken. One that is damaged is left. */
-static enum gradcmp_status
-read_list(struct reader *reader, const struct gradcmp_stored *stored, struct gcmp_dcp_group *group,
-          enum gradcmp_status (*take)(struct reader *, const struct gcmp_node *,
-                                      struct gcmp_dcp_group *)) {
+/* Take the bytes of an item from the budget. */
+static void spend(struct reader *reader, const struct gradcmp_source *source,
+                  const struct gcmp_dcp_item *item) {
+    uint64_t bytes = item->decoded.length_bytes > source->length_bytes ? item->decoded.length_bytes
+                                                                       : source->length_bytes;
+    reader->bytes_left -= bytes < reader->bytes_left ? bytes : reader->bytes_left;
+}
+
+typedef enum gradcmp_status (*taker)(struct reader *, const struct gcmp_node *,
+                                     struct gcmp_dcp_group *);
+
+/* Open a list and let it be taken. */
+static enum gradcmp_status read_list(struct reader *reader, const struct gradcmp_stored *stored,
+                                     struct gcmp_dcp_group *group, taker take,
+                                     struct gradcmp_error *error) {
     const struct gradcmp_source *source = &reader->catalogue->sources[stored->pieces[0].source];
     struct gcmp_arena arena = GCMP_ARENA_INIT;
     struct gcmp_dcp_item item;
-    struct gradcmp_error item_error = {0};
+    if (source->length_bytes > reader->bytes_left) {
+        GCMP_FAIL(error, GRADCMP_ERROR_LIMIT,
+                  "lists of an optimizer's parameters of more than %d bytes", MAX_BYTES);
+    }
     enum gradcmp_status status =
-        gcmp_dcp_open_item(reader->catalogue, source, MAX_ITEM_BYTES, &arena, &item, &item_error);
+        gcmp_dcp_open_item(reader->catalogue, source, reader->bytes_left, &arena, &item, error);
+    spend(reader, source, &item);
     if (status == GRADCMP_OK) {
         status = take(reader, item.torch.root, group);
-    } else if (status == GRADCMP_ERROR_IO || status == GRADCMP_ERROR_MEMORY) {
-        if (reader->error != NULL) {
-            *reader->error = item_error;
-        }
-    } else {
-        group->is_read = false;
-        status = GRADCMP_OK;
     }
     gcmp_dcp_close_item(&item);
     gcmp_arena_free(&arena);
     return status;
 }
 
+/* A damaged list of numbers is left; but where names are listed, nothing takes their place. */
+static enum gradcmp_status read_numbers(struct reader *reader, const struct gradcmp_stored *stored,
+                                        struct gcmp_dcp_group *group, bool has_names) {
+    struct gradcmp_error error = {0};
+    enum gradcmp_status status = read_list(reader, stored, group, take_numbers, &error);
+    if (status == GRADCMP_ERROR_CORRUPT && !has_names) {
+        group->is_read = false;
+        return GRADCMP_OK;
+    }
+    if (status != GRADCMP_OK && error.code != GRADCMP_OK && reader->error != NULL) {
+        *reader->error = error;
+    }
+    return status;
+}
+
 static enum gradcmp_status read_group(struct reader *reader, const struct gradcmp_stored *stored,
                                       struct gcmp_dcp_group *group) {
     struct gcmp_dcp_lists *lists = reader->lists;
-    size_t names;
+    size_t names, front_bytes = strlen(stored->key) - strlen("params");
+    bool has_names = gcmp_map_find(&reader->names, stored->key, front_bytes, &names);
     if (lists->group_count == MAX_GROUPS) {
         GCMP_FAIL(reader->error, GRADCMP_ERROR_LIMIT, "optimizers of more than %d groups",
                   MAX_GROUPS);
     }
     group->first = lists->param_count;
-    GCMP_TRY(read_list(reader, stored, group, take_numbers));
-    if (group->is_read && gcmp_map_find(&reader->names, stored->key,
-                                        strlen(stored->key) - strlen("params"), &names)) {
-        GCMP_TRY(read_list(reader, &reader->catalogue->stored[names], group, take_names));
+    GCMP_TRY(read_numbers(reader, stored, group, has_names));
+    if (group->is_read && has_names) {
+        GCMP_TRY(
+            read_list(reader, &reader->catalogue->stored[names], group, take_names, reader->error));
     }
     if (!gcmp_grow(&lists->groups, lists->group_count, &lists->group_capacity,
                    sizeof *lists->groups)) {
@@ -189,7 +213,8 @@ static int compare_groups(const void *left, const void *right) {
 
 enum gradcmp_status gcmp_dcp_read_lists(struct gradcmp_catalogue *catalogue,
                                         struct gcmp_dcp_lists *out, struct gradcmp_error *error) {
-    struct reader reader = {.catalogue = catalogue, .lists = out, .error = error};
+    struct reader reader = {
+        .catalogue = catalogue, .lists = out, .bytes_left = MAX_BYTES, .error = error};
     *out = (struct gcmp_dcp_lists){0};
     enum gradcmp_status status = gather_names(&reader);
     status = status == GRADCMP_OK ? read_groups(&reader) : status;

@@ -383,8 +383,7 @@ static enum gradcmp_status keep_unsolved(struct naming *naming, size_t weight_co
                                          const struct gradcmp_error *why) {
     bool is_dealt = naming->is_scattered && counts_weights(naming);
     char reason[sizeof why->message];
-    if (why->code != GRADCMP_ERROR_UNSUPPORTED || naming->open_count < naming->entry_count ||
-        (!naming->is_listed && !is_dealt)) {
+    if (why->code != GRADCMP_ERROR_UNSUPPORTED || (!naming->is_listed && !is_dealt)) {
         if (naming->error != NULL) {
             *naming->error = *why;
         }
@@ -394,12 +393,12 @@ static enum gradcmp_status keep_unsolved(struct naming *naming, size_t weight_co
     if (weight_count == 0) {
         snprintf(reason, sizeof reason,
                  "the optimizer numbers its %zu parameters, and no weights are there to name them",
-                 naming->entry_count);
+                 naming->open_count);
     } else if (is_dealt) {
         snprintf(reason, sizeof reason,
                  "the optimizer numbers its %zu parameters, and the order of the weights, which "
                  "would name them, is not known: several ranks wrote them",
-                 naming->entry_count);
+                 naming->open_count);
     }
     return keep_numbers(naming, reason);
 }

@@ -8,9 +8,12 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 
-/* What an optimizer keeps in another form is told by the reader of its states. */
+/* What an optimizer keeps in another form is told by the reader of its states. A module may be
+ * called so too. */
 static bool is_of_optimizer(const char *key) {
-    return strncmp(key, "optimizer", 9) == 0 ||
+    return (strncmp(key, "optimizer", 9) == 0 &&
+            (strstr(key, "state") != NULL || strstr(key, "param_groups") != NULL ||
+             strstr(key, "distributed") != NULL)) ||
            (strncmp(key, "optim.", 6) == 0 && strstr(key, ".state.") != NULL);
 }
 

@@ -18,4 +18,5 @@ save("state.pt", {"model": model, "optimizer": {"state": {0: {"square_avg": real
 save("deep.pt", {"model": model, "a": {"b": {"c": {"d": {"e": {"weight": real(3.0)}}}}}})
 save("none.pt", {"model": model, "rng": [Tensor("int64", [2], [1, 2])], "loss": {"scale": Tensor("float32", [], [1.0])}})
 numbers = bytes(16)
-write("names.safetensors", {"layers.0.weight": ("F32", [2, 2], numbers), "layers.0._extra_state": ("F32", [2, 2], numbers)})
+write("names.safetensors", {"layers.0.weight": ("F32", [2, 2], numbers), "layers.0._extra_state": ("F32", [2, 2], numbers),
+                            "optimizer.gain": ("F32", [2, 2], numbers)})

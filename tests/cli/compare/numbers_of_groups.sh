@@ -22,3 +22,10 @@ try check frozen
 verdict named alone
 verdict frozen named
 verdict frozen alone
+# One optimizer with names, and one without, whose number could be either of two weights.
+gradcmp ls some_named | sed -n '/^Tensors/,$p'
+verdict --allow-same some_named some_named
+# A list of names that is damaged, or shorter than that of the parameters.
+python3 "$TESTS_CLI/compare/numbers_spoilt.py" data/dcp/numbers/named_reversed damaged fewer
+try ls damaged
+try ls fewer
