@@ -8,10 +8,8 @@
 /* A call counts as so many bytes of what may be expanded: some thousand calls are allowed. */
 enum { MAX_NESTED = 3, CALL_BYTES = 4096 };
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash == NULL ? path : slash + 1;
-}
+/* A value that only the running shell knows. */
+static const char unknown[] = {GCMP_SHELL_UNKNOWN, '$', '.', '.', '.', GCMP_SHELL_UNKNOWN_END, 0};
 
 bool gcmp_script_is_one_of(const char *word, const char *const words[]) {
     for (size_t i = 0; words[i] != NULL; i++) {
@@ -64,6 +62,13 @@ static enum gradcmp_status make_room(struct gcmp_shell *shell, struct gcmp_shell
     variable->lines = lines;
     variable->room = room;
     return GRADCMP_OK;
+}
+
+void gcmp_script_doubt(struct gcmp_script *script, const char *subject,
+                       const struct gcmp_shell_word *word, const char *text) {
+    struct gcmp_lint_doubt doubt = {.subject = subject, .text = text, .line = word->line};
+    doubt.value = gcmp_shell_raw_of(&script->shell, word->value);
+    gcmp_lint_doubt(script->shell.source, &doubt);
 }
 
 enum gradcmp_status gcmp_script_assign(struct gcmp_script *script, const char *name,
@@ -120,9 +125,8 @@ static enum gradcmp_status export_name(struct gcmp_script *script, const char *n
     return GRADCMP_OK;
 }
 
-/* A field NAME=value, as "export "$X"" gives it. */
-static bool split_field(struct gcmp_shell *shell, const struct gcmp_shell_word *field,
-                        struct gcmp_shell_word *out) {
+bool gcmp_script_split_field(struct gcmp_shell *shell, const struct gcmp_shell_word *field,
+                             struct gcmp_shell_word *out) {
     const char *text = field->value; /* *out may be *field */
     size_t name_bytes = gcmp_shell_name_bytes(text, text + strlen(text));
     if (name_bytes == 0 || text[name_bytes] != '=') {
@@ -149,7 +153,12 @@ static enum gradcmp_status run_export(struct gcmp_script *script, size_t head) {
             is_local = is_local && strchr(word.value, 'g') == NULL;
             continue;
         }
-        bool assigns = word.name != NULL || split_field(&script->shell, &word, &word);
+        bool assigns = word.name != NULL || gcmp_script_split_field(&script->shell, &word, &word);
+        if (!assigns && exports && word.value[0] == GCMP_SHELL_UNKNOWN) {
+            gcmp_script_doubt(script, builtin, &word,
+                              "what it exports is known only when the script runs");
+            continue;
+        }
         if (!assigns) {
             word.name = gcmp_shell_text_of(&script->shell, word.value);
         }
@@ -162,6 +171,22 @@ static enum gradcmp_status run_export(struct gcmp_script *script, size_t head) {
         if (exports) {
             GCMP_TRY(export_name(script, word.name, is_exported));
         }
+    }
+    return GRADCMP_OK;
+}
+
+enum gradcmp_status gcmp_script_export_list(struct gcmp_script *script, char *list, uint64_t line) {
+    for (char *at = list; at != NULL;) {
+        struct gcmp_shell_word word, field = {.value = at, .line = line};
+        char *comma = strchr(at, ',');
+        if (comma != NULL) {
+            *comma = '\0';
+        }
+        if (gcmp_script_split_field(&script->shell, &field, &word)) {
+            GCMP_TRY(assign_word(script, &word));
+            GCMP_TRY(export_name(script, word.name, true));
+        }
+        at = comma == NULL ? NULL : comma + 1;
     }
     return GRADCMP_OK;
 }
@@ -189,168 +214,16 @@ static void run_set(struct gcmp_script *script, size_t head) {
     }
 }
 
-/* --- the launch --- */
+/* --- texts that are scripts --- */
 
-static bool is_launcher(const char *word) {
-    static const char *const words[] = {"torchrun", "deepspeed", "accelerate", "msrun", NULL};
-    const char *name = base_name(word);
-    return gcmp_script_is_one_of(name, words) || strncmp(name, "python", 6) == 0;
-}
-
-bool gcmp_script_ends_in(const char *word, const char *ending) {
-    size_t count = strlen(word), end = strlen(ending);
-    return count > end && strcmp(word + count - end, ending) == 0;
-}
-
-/* What is printed or looked for is not started. */
-static bool is_talk(const char *head) {
-    static const char *const words[] = {"echo", "printf", "which", "type", "cat",  "grep", "alias",
-                                        "pip",  "pip3",   "conda", "for",  "case", "kill", "pkill",
-                                        "test", "[",      "[[",    "ls",   "cd",   NULL};
-    return gcmp_script_is_one_of(head, words);
-}
-
-/* Find the training program among the words: a .py file, or the module behind -m that is no
- * launcher itself. Returns its index, or the count. */
-static size_t find_program(const struct gcmp_shell_words *words, size_t from) {
-    for (size_t i = from; i < words->count; i++) {
-        const char *word = words->items[i].value;
-        bool is_module = i > from && strcmp(words->items[i - 1].value, "-m") == 0;
-        if (is_module && (strncmp(word, "torch.distributed", 17) == 0 ||
-                          strcmp(word, "accelerate.commands.launch") == 0)) {
-            continue;
-        }
-        if (gcmp_script_ends_in(word, ".py") || is_module) {
-            return i;
-        }
-        if (i > from && strcmp(words->items[i - 1].value, "-c") == 0) {
-            return words->count; /* a program in a word */
-        }
-    }
-    return words->count;
-}
-
-static unsigned score_of(const struct gcmp_shell_words *words, size_t program) {
-    const char *name = base_name(words->items[program].value);
-    unsigned score = 1;
-    for (size_t i = program + 1; i < words->count; i++) {
-        score += strncmp(words->items[i].value, "--", 2) == 0;
-    }
-    for (size_t i = 0; i < program; i++) {
-        const char *word = base_name(words->items[i].value);
-        score += strcmp(word, "torchrun") == 0 || strcmp(word, "deepspeed") == 0 ||
-                         strncmp(word, "torch.distributed", 17) == 0
-                     ? 2000
-                     : 0;
-    }
-    return score + (strstr(name, "train") != NULL || strstr(name, "finetune") != NULL ? 4000 : 0);
-}
-
-void gcmp_script_fill_setting(struct gcmp_shell *shell, const char *value, uint64_t line,
-                              struct gcmp_lint_setting *out) {
-    out->text = gcmp_shell_text_of(shell, value);
-    out->is_unresolved = strchr(value, GCMP_SHELL_UNKNOWN) != NULL;
-    out->is_defaulted = strchr(value, GCMP_SHELL_DEFAULT) != NULL;
-    out->is_conditional = out->is_conditional || strchr(value, GCMP_SHELL_CONDITIONAL) != NULL;
-    out->raw = out->is_unresolved || out->is_defaulted ? gcmp_shell_raw_of(shell, value) : NULL;
-    out->line = line;
-}
-
-/* Remember the environment at this moment: what is exported, then what holds for this command. */
-enum gradcmp_status gcmp_script_keep_env(struct gcmp_script *script,
-                                         struct gcmp_script_launch *launch) {
-    struct gcmp_shell *shell = &script->shell;
-    size_t most = shell->variable_count + script->prefix.count;
-    launch->env = gcmp_arena_alloc(shell->arena, most, sizeof *launch->env);
-    if (launch->env == NULL) {
-        GCMP_FAIL_MEMORY(shell->error);
-    }
-    for (size_t i = 0; i < shell->variable_count; i++) {
-        const struct gcmp_shell_variable *variable = &shell->variables[i];
-        if (variable->is_set && variable->is_exported && variable->count > 0) {
-            struct gcmp_lint_setting *setting = &launch->env[launch->env_count++];
-            *setting = (struct gcmp_lint_setting){.kind = GCMP_LINT_ENV, .name = variable->name};
-            setting->is_conditional = variable->is_export_conditional;
-            gcmp_script_fill_setting(shell, variable->values[0], variable->line, setting);
-            setting->times = variable->times;
-        }
-    }
-    for (size_t i = 0; i < script->prefix.count; i++) {
-        const struct gcmp_shell_word *word = &script->prefix.items[i];
-        struct gcmp_lint_setting *setting = &launch->env[launch->env_count++];
-        *setting =
-            (struct gcmp_lint_setting){.kind = GCMP_LINT_ENV, .name = word->name, .times = 1};
-        setting->is_unset = word->value == NULL;
-        gcmp_script_fill_setting(shell, word->value == NULL ? "" : word->value, word->line,
-                                 setting);
-    }
-    return GRADCMP_OK;
-}
-
-static enum gradcmp_status keep_launch(struct gcmp_script *script, size_t program) {
-    struct gcmp_shell *shell = &script->shell;
-    unsigned score = score_of(&script->words, program);
-    if (script->launch.is_there && script->launch.score >= score) {
-        return GRADCMP_OK;
-    }
-    struct gcmp_script_launch launch = {.is_there = true, .score = score};
-    launch.line = script->words.items[program].line;
-    launch.program = base_name(gcmp_shell_text_of(shell, script->words.items[program].value));
-    launch.argument_count = script->words.count - program - 1;
-    launch.arguments =
-        gcmp_arena_alloc(shell->arena, launch.argument_count, sizeof *launch.arguments);
-    if (launch.arguments == NULL) {
-        GCMP_FAIL_MEMORY(shell->error);
-    }
-    for (size_t i = 0; i < launch.argument_count; i++) {
-        launch.arguments[i] = script->words.items[program + 1 + i];
-    }
-    GCMP_TRY(gcmp_script_keep_env(script, &launch));
-    script->launch = launch;
-    return GRADCMP_OK;
-}
-
-static enum gradcmp_status add_prefix(struct gcmp_script *script,
-                                      const struct gcmp_shell_word *word) {
-    return gcmp_shell_add_word(&script->shell, &script->prefix, *word);
-}
-
-/* Settings that a launcher passes on: mpirun -x A=b, docker run -e A=b, srun --export=ALL,A=b. */
-static enum gradcmp_status take_passed(struct gcmp_script *script, size_t from, size_t to) {
-    for (size_t i = from; i < to; i++) {
-        struct gcmp_shell_word word, field = script->words.items[i];
-        static const char exported[] = "--export=";
-        bool is_passed = i > from && (strcmp(script->words.items[i - 1].value, "-x") == 0 ||
-                                      strcmp(script->words.items[i - 1].value, "-e") == 0);
-        if (is_passed && split_field(&script->shell, &field, &word)) {
-            GCMP_TRY(add_prefix(script, &word));
-        }
-        if (strncmp(field.value, exported, sizeof exported - 1) != 0) {
-            continue;
-        }
-        for (char *at = gcmp_arena_dup(script->shell.arena, field.value + sizeof exported - 1);
-             at != NULL;) {
-            char *comma = strchr(at, ',');
-            if (comma != NULL) {
-                *comma = '\0';
-            }
-            field.value = at;
-            if (split_field(&script->shell, &field, &word)) {
-                GCMP_TRY(add_prefix(script, &word));
-            }
-            at = comma == NULL ? NULL : comma + 1;
-        }
-    }
-    return GRADCMP_OK;
-}
-
-/* sh -c "...": the text is a script of its own. */
-static enum gradcmp_status run_nested(struct gcmp_script *script,
-                                      const struct gcmp_shell_word *word) {
+enum gradcmp_status gcmp_script_run_nested(struct gcmp_script *script,
+                                           const struct gcmp_shell_word *word) {
     const char *inner = gcmp_shell_text_of(&script->shell, word->value);
     struct gcmp_shell_text text = {inner, inner + strlen(inner), word->line};
     struct gcmp_shell_words outer_words = script->words, outer_prefix = script->prefix;
     if (script->nested >= MAX_NESTED) {
+        gcmp_script_doubt(script, "commands", word,
+                          "commands in texts of commands are followed three deep");
         return GRADCMP_OK;
     }
     script->nested++;
@@ -414,48 +287,6 @@ enum gradcmp_status gcmp_script_run_function(struct gcmp_script *script, size_t 
     return status;
 }
 
-static enum gradcmp_status run_program(struct gcmp_script *script, size_t head) {
-    const struct gcmp_shell_words *words = &script->words;
-    if (is_talk(base_name(words->items[head].value))) {
-        return GRADCMP_OK;
-    }
-    for (size_t i = head; i < words->count; i++) {
-        const char *name = base_name(words->items[i].value);
-        bool is_shell = strcmp(name, "sh") == 0 || strcmp(name, "bash") == 0;
-        if (is_shell && i + 2 < words->count && words->items[i + 1].value[0] == '-' &&
-            strchr(words->items[i + 1].value, 'c') != NULL) {
-            GCMP_TRY(take_passed(script, head, i));
-            struct gcmp_shell_word inner = words->items[i + 2];
-            return run_nested(script, &inner);
-        }
-        if (is_launcher(words->items[i].value) || (i == head && gcmp_script_ends_in(name, ".py"))) {
-            size_t program =
-                find_program(words, i == head && gcmp_script_ends_in(name, ".py") ? i : i + 1);
-            GCMP_TRY(take_passed(script, head, i));
-            return program < words->count ? keep_launch(script, program) : GRADCMP_OK;
-        }
-    }
-    return GRADCMP_OK;
-}
-
-/* env [-i] [-u NAME] [A=b]... command */
-static enum gradcmp_status run_env(struct gcmp_script *script, size_t head) {
-    size_t i = head + 1;
-    for (; i < script->words.count; i++) {
-        struct gcmp_shell_word word = script->words.items[i];
-        if (word.name == NULL && strcmp(word.value, "-u") == 0 && i + 1 < script->words.count) {
-            struct gcmp_shell_word gone = {.name = script->words.items[++i].value,
-                                           .line = word.line};
-            GCMP_TRY(add_prefix(script, &gone));
-        } else if (word.name != NULL || split_field(&script->shell, &word, &word)) {
-            GCMP_TRY(add_prefix(script, &word));
-        } else if (word.value[0] != '-') {
-            break;
-        }
-    }
-    return i < script->words.count ? run_program(script, i) : GRADCMP_OK;
-}
-
 /* --- commands --- */
 
 /* The first word that is neither a keyword nor an assignment before the command. */
@@ -468,22 +299,72 @@ size_t gcmp_script_head(const struct gcmp_shell_words *words) {
     return i;
 }
 
+/* for NAME in WORD...: the value is known where there is one word. */
 static enum gradcmp_status run_for(struct gcmp_script *script, size_t head) {
-    if (head + 1 < script->words.count) {
-        static const char unknown[] = {GCMP_SHELL_UNKNOWN,     '$', '.', '.', '.',
-                                       GCMP_SHELL_UNKNOWN_END, 0};
-        struct gcmp_shell_word how = script->words.items[head + 1];
+    const struct gcmp_shell_words *words = &script->words;
+    if (head + 1 >= words->count) {
+        return GRADCMP_OK;
+    }
+    bool is_one = words->count == head + 4 && strcmp(words->items[head + 2].value, "in") == 0;
+    struct gcmp_shell_word how = words->items[head + 1];
+    const char *name = how.value;
+    how.value = is_one ? words->items[head + 3].value : unknown;
+    return gcmp_script_assign(script, name, &how, 1, &how);
+}
+
+/* read [-r] [-p TEXT] NAME..., printf -v NAME, mapfile NAME: variables that get what is not known.
+ */
+static enum gradcmp_status run_reader(struct gcmp_script *script, size_t head) {
+    const struct gcmp_shell_words *words = &script->words;
+    bool is_printf = strcmp(words->items[head].value, "printf") == 0;
+    for (size_t i = head + 1; i < words->count; i++) {
+        struct gcmp_shell_word how = words->items[i];
         const char *name = how.value;
-        how.value = unknown;
-        return gcmp_script_assign(script, name, &how, 1, &how);
+        size_t name_bytes = gcmp_shell_name_bytes(name, name + strlen(name));
+        bool is_value = i > head + 1 && words->items[i - 1].value[0] == '-' &&
+                        words->items[i - 1].value[1] != '\0' &&
+                        strchr("dipC", words->items[i - 1].value[1]) != NULL &&
+                        words->items[i - 1].value[2] == '\0';
+        bool is_named = !is_printf || strcmp(words->items[i - 1].value, "-v") == 0;
+        if (!is_value && is_named && name_bytes > 0 && name[name_bytes] == '\0') {
+            how.value = unknown;
+            GCMP_TRY(gcmp_script_assign(script, name, &how, 1, &how));
+        }
     }
     return GRADCMP_OK;
 }
 
+/* eval "...": a script in words. Setting up conda or an agent sets nothing that is looked at. */
+static enum gradcmp_status run_eval(struct gcmp_script *script, size_t head) {
+    static const char *const harmless[] = {"conda", "mamba", "ssh-agent", "direnv", "starship"};
+    struct gcmp_shell_word word = script->words.items[head];
+    const char *raw = gcmp_shell_raw_of(&script->shell, word.value);
+    if (word.value[0] != GCMP_SHELL_UNKNOWN) {
+        return gcmp_script_run_nested(script, &word);
+    }
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++) {
+        if (strstr(raw, harmless[i]) != NULL) {
+            return GRADCMP_OK;
+        }
+    }
+    gcmp_script_doubt(script, "eval", &word,
+                      "what it runs is known only when the script runs: it may set variables");
+    return GRADCMP_OK;
+}
+
 static enum gradcmp_status run_head(struct gcmp_script *script, size_t head) {
+    static const char *const readers[] = {"read", "printf", "mapfile", "readarray", NULL};
     const char *name = script->words.items[head].value;
+    bool is_text = name[0] == GCMP_SHELL_UNKNOWN || strpbrk(name, " \t\n;") != NULL;
+    if (is_text && head > 0 && script->words.items[head - 1].name == NULL &&
+        strcmp(script->words.items[head - 1].value, "eval") == 0) {
+        return run_eval(script, head);
+    }
+    if (gcmp_script_is_one_of(name, readers)) {
+        return run_reader(script, head);
+    }
     if (strcmp(name, "env") == 0) {
-        return run_env(script, head);
+        return gcmp_script_run_env(script, head);
     }
     if (gcmp_script_is_assigning(name)) {
         return run_export(script, head);
@@ -509,7 +390,7 @@ static enum gradcmp_status run_head(struct gcmp_script *script, size_t head) {
     if (function != NULL) {
         GCMP_TRY(gcmp_script_run_function(script, (size_t)(function - script->shell.variables)));
     }
-    return run_program(script, head);
+    return gcmp_script_run_program(script, head);
 }
 
 /* A word that opens or closes something. */
@@ -565,8 +446,8 @@ enum gradcmp_status gcmp_script_run_command(struct gcmp_script *script) {
     for (size_t i = 0; i < head && status == GRADCMP_OK; i++) {
         const struct gcmp_shell_word *word = &script->words.items[i];
         if (word->name != NULL) {
-            status =
-                head == script->words.count ? assign_word(script, word) : add_prefix(script, word);
+            status = head == script->words.count ? assign_word(script, word)
+                                                 : gcmp_script_add_prefix(script, word);
         }
     }
     if (status == GRADCMP_OK && head < script->words.count) {

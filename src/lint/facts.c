@@ -8,7 +8,7 @@
 
 #include "base/grow.h"
 
-enum { MAX_NOTES = 50, MAX_KEY_BYTES = 4096 };
+enum { MAX_NOTES = 50, MAX_DOUBTS = 50, MAX_KEY_BYTES = 4096 };
 
 /* The key of the map: the kind, then the name. */
 static size_t make_key(char out[MAX_KEY_BYTES], enum gcmp_lint_kind kind, const char *name) {
@@ -141,6 +141,23 @@ void gcmp_lint_note(struct gcmp_lint_source *source, const char *format, ...) {
     const char *own = gcmp_arena_dup(source->arena, text);
     if (source->notes != NULL && own != NULL) {
         source->notes[source->note_count++] = own;
+    }
+}
+
+void gcmp_lint_doubt(struct gcmp_lint_source *source, const struct gcmp_lint_doubt *doubt) {
+    if (source->doubts == NULL) {
+        source->doubts = gcmp_arena_alloc(source->arena, MAX_DOUBTS, sizeof *source->doubts);
+    }
+    for (size_t i = 0; i < source->doubt_count; i++) { /* a function that is called again */
+        if (source->doubts[i].line == doubt->line &&
+            strcmp(source->doubts[i].subject, doubt->subject) == 0) {
+            return;
+        }
+    }
+    const char *value = gcmp_arena_dup(source->arena, doubt->value);
+    if (source->doubts != NULL && value != NULL && source->doubt_count < MAX_DOUBTS) {
+        source->doubts[source->doubt_count] = *doubt;
+        source->doubts[source->doubt_count++].value = value;
     }
 }
 

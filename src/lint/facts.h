@@ -30,6 +30,13 @@ struct gcmp_lint_setting {
     uint64_t line;       /* 0: none */
 };
 
+/* Something that may set variables or start a training in a way that is not followed. */
+struct gcmp_lint_doubt {
+    const char *subject, *value; /* "eval", "$(setup)" */
+    const char *text;            /* why it matters */
+    uint64_t line;
+};
+
 /* What a file turned out to be. */
 enum gcmp_lint_form {
     GCMP_LINT_ENV_DUMP = 1,
@@ -62,6 +69,8 @@ struct gcmp_lint_source {
     uint64_t program_line;
     const char *conditional_argument; /* a word of the launch that may stand for others */
     uint64_t conditional_line;
+    struct gcmp_lint_doubt *doubts;
+    size_t doubt_count;
     const char **notes;
     size_t note_count;
 };
@@ -92,6 +101,9 @@ bool gcmp_lint_is_true(const struct gcmp_lint_setting *setting);
 
 /* A setting's value as reports show it; of NULL that it is not set. */
 const char *gcmp_lint_shown(const struct gcmp_lint_setting *setting);
+
+/* Remember a doubt, whose `value` is copied; `subject` and `text` are constants. */
+void gcmp_lint_doubt(struct gcmp_lint_source *source, const struct gcmp_lint_doubt *doubt);
 
 /* Remember a sentence for the report. */
 void gcmp_lint_note(struct gcmp_lint_source *source, const char *format, ...)

@@ -179,6 +179,15 @@ enum gradcmp_status gcmp_lint_judge_hidden(struct gcmp_lint_content *content,
                        "there in its place";
         GCMP_TRY(gcmp_lint_add(content, "GN06", finding, error));
     }
+    for (size_t i = 0; i < source->doubt_count; i++) {
+        const struct gcmp_lint_doubt *doubt = &source->doubts[i];
+        struct gcmp_lint_finding finding = {.subject = doubt->subject,
+                                            .value = doubt->value,
+                                            .file = source->path,
+                                            .line = doubt->line,
+                                            .text = doubt->text};
+        GCMP_TRY(gcmp_lint_add(content, "GN07", finding, error));
+    }
     if (source->stray_lines > 0) {
         struct gcmp_lint_finding finding = {.subject = "line", .file = source->path};
         finding.line = source->first_stray_line;

@@ -408,6 +408,11 @@ const struct gcmp_lint_rule gcmp_lint_rules[] = {
      "a branch of the script (if, case, while, && or ||) sets it, and whether that branch runs is "
      "known only when the run starts",
      "set it outside of branches, or dump the environment of the running process", "gradcmp", NULL},
+    {"GN07", GCMP_LINT_GENERAL, 0, WARNING, "a command", "export, and one training a script",
+     "a command may set variables or start a training in a way that is not followed",
+     "set variables by export and start one training a script, or dump the environment of the "
+     "running process",
+     "gradcmp", NULL},
 
     {"MG01", GCMP_LINT_MEGATRON, ARG, ERROR, "deterministic_mode", "true",
      "the default is off, and only this flag makes Megatron-LM choose and check deterministic "

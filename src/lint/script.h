@@ -53,6 +53,36 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_script_assign(struct gcmp_script *scri
 GRADCMP_MUST_USE enum gradcmp_status gcmp_script_run_function(struct gcmp_script *script,
                                                               size_t index);
 
+/* Run a text as a script of its own: sh -c "...", eval "...". */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_script_run_nested(struct gcmp_script *script,
+                                                            const struct gcmp_shell_word *word);
+
+/* The command from words[head] on starts a program: keep it where it is the training. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_script_run_program(struct gcmp_script *script,
+                                                             size_t head);
+/* env [-i] [-u NAME] [A=b]... command */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_script_run_env(struct gcmp_script *script, size_t head);
+
+/* Export what a batch system sets before the script runs: "ALL,A=b,C=d", which is taken apart. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_script_export_list(struct gcmp_script *script, char *list,
+                                                             uint64_t line);
+
+/* Doubt what a word of a command does. */
+void gcmp_script_doubt(struct gcmp_script *script, const char *subject,
+                       const struct gcmp_shell_word *word, const char *text);
+
+/* Set a variable for the command being read. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_script_add_prefix(struct gcmp_script *script,
+                                                            const struct gcmp_shell_word *word);
+
+/* Split a field NAME=value, as "export "$X"" gives it; false where it is none, or without memory.
+ */
+bool gcmp_script_split_field(struct gcmp_shell *shell, const struct gcmp_shell_word *field,
+                             struct gcmp_shell_word *out);
+
+/* Set the arguments of the launch that was found in the script's source. */
+GRADCMP_MUST_USE enum gradcmp_status gcmp_script_set_arguments(struct gcmp_script *script);
+
 /* Remember the environment at this moment: what is exported, then what holds for this command. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_script_keep_env(struct gcmp_script *script,
                                                           struct gcmp_script_launch *launch);
