@@ -31,7 +31,7 @@ bool gcmp_torch_is_tensor(const struct gcmp_node *node);
 const struct gcmp_node *gcmp_torch_local_tensor(const struct gcmp_node *node);
 
 /* The shape of a tensor that gcmp_torch_tensor does not read, or of a NumPy array, as far as its
- * call states one: at most GRADCMP_MAX_NDIM axes. False where it does not. */
+ * call states one: at most GRADCMP_MAX_NDIM axes. False, and 0 axes, where it does not. */
 bool gcmp_torch_stated_shape(const struct gcmp_node *node, uint64_t *shape, unsigned *ndim);
 
 /* True for a NumPy array that stands by itself. */

@@ -189,8 +189,10 @@ bool gcmp_torch_stated_shape(const struct gcmp_node *node, uint64_t *shape, unsi
         gcmp_torch_is_array(node)
             ? gcmp_node_item(node->as.call.state, 1) /* of (version, shape, ...) */
             : find_stated_shape(&call);
-    return size != NULL && gcmp_node_sizes(size, shape, GRADCMP_MAX_NDIM, ndim) &&
-           gcmp_product(shape, *ndim, &elems);
+    bool is_stated = size != NULL && gcmp_node_sizes(size, shape, GRADCMP_MAX_NDIM, ndim) &&
+                     gcmp_product(shape, *ndim, &elems);
+    *ndim = is_stated ? *ndim : 0;
+    return is_stated;
 }
 
 enum gradcmp_dtype gcmp_torch_dtype(const struct gcmp_node *node) {
