@@ -216,7 +216,7 @@ static bool parse_text(struct gcmp_arena *arena, const char *key, const char *te
 
 /* --- paths of the writer --- */
 
-/* A key with the writer's path to its value. */
+/* A key with the writer's path to its value, of which it is made up. */
 struct route {
     const char *key;
     const struct gcmp_node *path;
@@ -242,8 +242,8 @@ static size_t part_bytes(const struct route *route, size_t place) {
                : 0;
 }
 
-/* The end of the key from a place of the path on, for keys that are their paths joined by dots;
- * NULL for others. */
+/* The end of the key from a place of the path on; NULL for keys that are not their paths joined by
+ * dots. */
 static const char *part_from(const struct route *route, size_t place) {
     size_t left = strlen(route->key);
     for (size_t i = route->count; i-- > place;) {
@@ -341,7 +341,7 @@ static bool parse_state_path(struct gcmp_arena *arena, const struct route *route
     const char *leaf = word_at(route, last), *above = word_at(route, last - 2);
     const char *name = name_in_path(arena, gcmp_node_item(route->path, last - 1));
     const char *from = part_from(route, strcmp(above, "state") == 0 ? last - 2 : last - 1);
-    out->optimizer_bytes = from == NULL ? 0 : bytes_before(route->key, from);
+    out->optimizer_bytes = bytes_before(route->key, from);
     out->is_doubtful = !is_below_optimizer(route, last - 2 + (strcmp(above, "state") != 0)) &&
                        (!is_known_state(leaf, strlen(leaf)) ||
                         gcmp_find_word(leaf, strlen(leaf), weak_states) != NULL);
@@ -351,16 +351,11 @@ static bool parse_state_path(struct gcmp_arena *arena, const struct route *route
            set_state(arena, name, strlen(name), leaf, strlen(leaf), out);
 }
 
-/* Parse the last part of the path, which takes the end `part` of the key (or is no part of it). */
+/* Parse the last part of the path, which takes the end `part` of the key. */
 static bool parse_leaf(struct gcmp_arena *arena, const struct route *route, const char *part,
                        const char *weight, enum gcmp_dcp_style style, struct gcmp_dcp_key *out) {
     size_t last = route->count - 1;
-    const char *leaf = word_at(route, last);
-    bool ok = part != NULL ? parse_text(arena, route->key, part, style, out)
-                           : parse_text(arena, leaf, leaf, style, out);
-    if (part == NULL) {
-        out->optimizer_bytes = 0;
-    }
+    bool ok = parse_text(arena, route->key, part, style, out);
     if (out->kind == GCMP_DCP_BARE) {
         out->kind = GCMP_DCP_MODEL; /* the writer had it under this whole name */
     }
@@ -381,7 +376,7 @@ static bool parse_path(struct gcmp_arena *arena, const struct route *route,
     const char *weight = weight_of(route), *above = last == 0 ? NULL : word_at(route, last - 1);
     bool is_in_model = above != NULL && gcmp_dcp_is_model(above), is_state = is_state_path(route);
     bool is_clear;
-    out->dict_bytes = part == NULL ? 0 : bytes_before(route->key, part);
+    out->dict_bytes = bytes_before(route->key, part);
     if (is_in_model && leaf != NULL && (!is_state || !is_known_state(leaf, strlen(leaf)))) {
         return set_weight(arena, weight, out);
     }
@@ -400,5 +395,7 @@ bool gcmp_dcp_parse_key(struct gcmp_arena *arena, const char *key, const struct 
                                  .weight = key};
     bool usable = path != NULL && path->kind == GCMP_NODE_TUPLE && gcmp_node_count(path) > 0;
     const struct route route = {key, path, usable ? gcmp_node_count(path) : 0};
-    return usable ? parse_path(arena, &route, style, out) : parse_text(arena, key, key, style, out);
+    /* A path that is not the key may be of any length, for many keys may share it. */
+    return usable && part_from(&route, 0) == key ? parse_path(arena, &route, style, out)
+                                                 : parse_text(arena, key, key, style, out);
 }

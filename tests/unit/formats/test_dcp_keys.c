@@ -173,8 +173,8 @@ static void test_parse__weights_in_the_dict_of_a_model(void **state) {
         {"optim.model.a.b", "(Voptim\nVmodel\nVa\nVb\nt.", T, GCMP_DCP_OTHER, "optim.model.a.b",
          NULL},
         /* a key that is not its path joined by dots */
-        {"other.a", "(Vmodel\nVexperts\nVa\nt.", T, GCMP_DCP_OTHER, "other.a", NULL},
-        {"a", "(Vmodel\nVexperts\nVa\nt.", T, GCMP_DCP_OTHER, "a", NULL},
+        {"other.a", "(Vmodel\nVexperts\nVa\nt.", T, GCMP_DCP_BARE, "other.a", "param"},
+        {"a", "(Vmodel\nVexperts\nVa\nt.", T, GCMP_DCP_BARE, "a", "param"},
         /* a flattened optimizer in the state of a trainer */
         {"state.optimizer.state.w.x.exp_avg", "(Vstate\nVoptimizer\nVstate.w.x.exp_avg\nt.", T,
          GCMP_DCP_STATE, "w.x", "exp_avg"},
