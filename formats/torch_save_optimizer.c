@@ -4,6 +4,7 @@
  * they were addresses, so that their order is all they tell. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/catalogue.h"
@@ -29,6 +30,7 @@ struct walk {
     /* What groups say of their parameters; texts of their numbers, or their names, are the keys. */
     struct gcmp_map group_of;
     struct gradcmp_adam *adams; /* one a group */
+    int64_t last_text_id;       /* the last number that stood as a text; -1: none yet */
 };
 
 /* How entries are found: bytes of this are the key. */
@@ -83,14 +85,18 @@ static enum gradcmp_status add_entry(struct walk *walk, const struct gcmp_node *
     return GRADCMP_OK;
 }
 
+static const char *write_number(int64_t id, char text[32]) {
+    snprintf(text, 32, "#%lld", (long long)id); /* no name of a parameter starts so */
+    return text;
+}
+
 /* The key under which a parameter's group is found; NULL where it is neither number nor name. */
 static const char *group_key(const struct gcmp_node *param, char text[32]) {
     int64_t id;
     if (!gcmp_node_int(param, &id)) {
         return gcmp_node_text(param);
     }
-    snprintf(text, 32, "#%lld", (long long)id); /* no name of a parameter starts so */
-    return text;
+    return write_number(id, text);
 }
 
 /* Remember which group a parameter is of. */
@@ -199,19 +205,44 @@ static enum gradcmp_status walk_value(struct walk *walk, const struct gcmp_node 
     return GRADCMP_OK;
 }
 
+/* The number that a text is, as torch's converter from distributed checkpoints writes them, where a
+ * group lists it; else -1. */
+static int64_t number_of_text(const struct walk *walk, const char *text) {
+    struct entry_key entry = {0, walk->optimizer};
+    size_t index, digits = text == NULL ? 0 : strspn(text, "0123456789");
+    bool is_decimal =
+        digits > 0 && digits < 19 && text[digits] == '\0' && (text[0] != '0' || digits == 1);
+    entry.id = is_decimal ? strtoll(text, NULL, 10) : -1;
+    return is_decimal && gcmp_map_find(&walk->place->set->entry_index, &entry, sizeof entry, &index)
+               ? entry.id
+               : -1;
+}
+
+/* The converter takes the order of all keys from one list: where numbers are not in their order,
+ * weights need not be in the model's. */
+static void note_text_number(struct walk *walk, int64_t id) {
+    struct gcmp_pt_set *set = walk->place->set;
+    set->is_ordered = set->is_ordered && id > walk->last_text_id;
+    walk->last_text_id = id;
+}
+
 /* Say whose state it is: a name, or a number that a group lists. */
-static enum gradcmp_status identify(const struct walk *walk, const struct gcmp_node *key,
+static enum gradcmp_status identify(struct walk *walk, const struct gcmp_node *key,
                                     struct gcmp_pt_tensor *about) {
     const char *prefix = walk->path[0] == '\0' ? "" : walk->path, *dot = prefix[0] ? "." : "";
     const char *name = gcmp_node_text(key);
-    struct entry_key entry = {0, walk->optimizer};
-    if (name != NULL && strlen(name) <= MAX_NAME_BYTES) {
+    struct entry_key entry = {number_of_text(walk, name), walk->optimizer};
+    bool is_text_number = entry.id >= 0;
+    if (is_text_number) {
+        note_text_number(walk, entry.id);
+    }
+    if (name != NULL && !is_text_number && strlen(name) <= MAX_NAME_BYTES) {
         about->key = gcmp_arena_format(arena_of(walk), "%s%sstate.%s", prefix, dot, name);
         about->name = gcmp_arena_dup(arena_of(walk), name);
         if (about->name == NULL) {
             GCMP_FAIL_MEMORY(walk->place->error);
         }
-    } else if (gcmp_node_int(key, &entry.id)) {
+    } else if (is_text_number || gcmp_node_int(key, &entry.id)) {
         about->key =
             gcmp_arena_format(arena_of(walk), "%s%sstate.%lld", prefix, dot, (long long)entry.id);
         if (!gcmp_map_find(&walk->place->set->entry_index, &entry, sizeof entry, &about->entry)) {
@@ -232,8 +263,12 @@ static enum gradcmp_status identify(const struct walk *walk, const struct gcmp_n
 /* What the group of a parameter says; NaN where it is of none. */
 static struct gradcmp_adam adam_of_group(const struct walk *walk, const struct gcmp_node *key) {
     char text[32];
+    int64_t id = number_of_text(walk, gcmp_node_text(key));
     const char *name = group_key(key, text);
     size_t group;
+    if (id >= 0) {
+        name = write_number(id, text);
+    }
     if (name == NULL || !gcmp_map_find(&walk->group_of, name, strlen(name), &group)) {
         return (struct gradcmp_adam){(double)NAN, (double)NAN, (double)NAN};
     }
@@ -386,7 +421,8 @@ static enum gradcmp_status walk_optimizer(struct walk *walk, const struct gcmp_n
 
 enum gradcmp_status gcmp_pt_walk_optimizer(struct gcmp_pt_place *place,
                                            const struct gcmp_node *optimizer, const char *path) {
-    struct walk walk = {.place = place, .path = path, .group_of = GCMP_MAP_INIT};
+    struct walk walk = {
+        .place = place, .path = path, .group_of = GCMP_MAP_INIT, .last_text_id = -1};
     enum gradcmp_status status = walk_optimizer(&walk, optimizer);
     gcmp_map_free(&walk.group_of);
     return status;

@@ -120,6 +120,38 @@ static void test_torch_save_forms__objects_may_hold_each_other(void **state) {
     close_format(opened);
 }
 
+/* torch's converter from distributed checkpoints writes numbers as texts; other texts, and those
+ * that groups list as such, are names. */
+static void test_torch_save_forms__numbers_may_be_texts(void **state) {
+#define OTHER   PT_TENSOR(PT_FLOATS, "4", "(I4\nt", "(I1\nt")
+#define WEIGHTS PT_TEXT("model") PT_DICT(PT_TEXT("a") PT_VECTOR("4") PT_TEXT("b") OTHER)
+#define CONVERTED(first, second, names)                                                            \
+    PT_DICT(WEIGHTS PT_TEXT("optim")                                                               \
+                PT_OPTIMIZER(PT_TEXT(first) STATES PT_TEXT(second) STATES,                         \
+                             PT_DICT(PT_TEXT("params") PT_LIST(PT_INT("0") PT_INT("1"))            \
+                                         PT_TEXT("lr") PT_INT("1") names)))
+#define NAMES PT_TEXT("param_names") PT_LIST(PT_TEXT("b") PT_TEXT("a"))
+    static const struct {
+        const char *pickle, *name, *key;
+    } rows[] = {
+        {CONVERTED("0", "1", ""), "a", "optim.state.0.exp_avg"},
+        {CONVERTED("0", "1", NAMES), "b", "optim.state.0.exp_avg"},
+        {CONVERTED("1", "0", NAMES), "b", "optim.state.0.exp_avg"},
+        {CONVERTED("1", "0", ""), "0", "optim.state.0.exp_avg"}, /* the order tells nothing */
+        {CONVERTED("0", "01", ""), "01", "optim.state.01.exp_avg"},
+        {PT_DICT(WEIGHTS PT_TEXT("optim")
+                     PT_OPTIMIZER(PT_TEXT("0") STATES, PT_GROUP(PT_TEXT("0")))),
+         "0", "optim.state.0.exp_avg"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct opened *opened = open_pickle(*state, rows[i].pickle);
+        const struct gradcmp_stored *stored = find_stored(opened, rows[i].name, "exp_avg");
+        assert_non_null(stored);
+        assert_string_equal(stored->key, rows[i].key);
+        close_format(opened);
+    }
+}
+
 static void test_torch_save_forms__one_name_twice_in_a_file_is_refused(void **state) {
     check_pickle_refused(*state, BESIDE(PT_DICT(PT_TEXT("a.w") STATES)), GRADCMP_ERROR_UNSUPPORTED,
                          "torch: the exp_avg of \"a.w\" is stored more than once, as "
@@ -237,6 +269,7 @@ int main(void) {
         TEMP_TEST(test_torch_save_forms__what_holds_nothing_may_be_held_often),
         TEMP_TEST(test_torch_save_forms__optimizers_and_models_far_down_are_found),
         TEMP_TEST(test_torch_save_forms__objects_may_hold_each_other),
+        TEMP_TEST(test_torch_save_forms__numbers_may_be_texts),
         TEMP_TEST(test_torch_save_forms__one_name_twice_in_a_file_is_refused),
         TEMP_TEST(test_torch_save_forms__long_paths_are_bounded),
         TEMP_TEST(test_torch_save_forms__ranks_of_names_and_of_numbers),
