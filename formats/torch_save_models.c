@@ -202,26 +202,61 @@ static void count_models(struct reading *reading) {
 
 /* --- naming --- */
 
-/* Names of a dict's tensors may tell a state ("exp_avg.<name>", "grad.<name>"; in an optimizer
- * "state.<name>.step" too). */
-static enum gradcmp_status name_states(const struct gcmp_pt_place *place,
-                                       const struct gcmp_pt_dict *dict) {
+/* Take a tensor's name apart; `key->state` is NULL where it tells no state. */
+static enum gradcmp_status parse_name(const struct gcmp_pt_place *place,
+                                      const struct gcmp_pt_dict *dict,
+                                      const struct gcmp_pt_tensor *tensor,
+                                      struct gcmp_dcp_key *key) {
     size_t path_bytes = strlen(dict->path);
+    const char *name = tensor->key + path_bytes + (path_bytes > 0);
+    if (!gcmp_plain_parse_name(place->set->catalogue->arena, name, GCMP_DCP_TORCH, key)) {
+        GCMP_FAIL_MEMORY(place->error);
+    }
+    key->state = key->kind == GCMP_DCP_STATE ? key->state : NULL;
+    return GRADCMP_OK;
+}
+
+/* Make states of what names tell clearly; `known` becomes the names of their parameters. */
+static enum gradcmp_status name_clear_states(const struct gcmp_pt_place *place,
+                                             const struct gcmp_pt_dict *dict,
+                                             struct gcmp_map *known) {
     for (size_t i = dict->first; i < dict->end; i++) {
         struct gcmp_pt_tensor *tensor = &place->set->tensors[i];
-        const char *name = tensor->key + path_bytes + (path_bytes > 0);
         struct gcmp_dcp_key key;
-        if (!gcmp_plain_parse_name(place->set->catalogue->arena, name, GCMP_DCP_TORCH, &key)) {
+        GCMP_TRY(parse_name(place, dict, tensor, &key));
+        if (key.state == NULL ||
+            !(dict->has_states || gcmp_dcp_is_clear_state(key.state, strlen(key.state)))) {
+            continue;
+        }
+        tensor->kind = GCMP_PT_STATE;
+        tensor->name = key.name;
+        tensor->state = key.state;
+        if (gcmp_map_add(known, key.name, strlen(key.name), i, NULL) == GCMP_MAP_NO_MEMORY) {
             GCMP_FAIL_MEMORY(place->error);
         }
-        if (key.kind == GCMP_DCP_STATE && key.state != NULL &&
-            (dict->has_states || gcmp_dcp_is_clear_state(key.state, strlen(key.state)))) {
+    }
+    return GRADCMP_OK;
+}
+
+/* Names of a dict's tensors may tell a state ("exp_avg.<name>", "grad.<name>"); in an optimizer, or
+ * of a parameter that has such a state, "state.<name>.step" too. */
+static enum gradcmp_status name_states(const struct gcmp_pt_place *place,
+                                       const struct gcmp_pt_dict *dict) {
+    struct gcmp_map known = GCMP_MAP_INIT;
+    enum gradcmp_status status = name_clear_states(place, dict, &known);
+    for (size_t i = dict->first; i < dict->end && status == GRADCMP_OK; i++) {
+        struct gcmp_pt_tensor *tensor = &place->set->tensors[i];
+        struct gcmp_dcp_key key = {GCMP_DCP_OTHER, NULL, NULL};
+        size_t ignored;
+        status = tensor->kind == GCMP_PT_WEIGHT ? parse_name(place, dict, tensor, &key) : status;
+        if (key.state != NULL && gcmp_map_find(&known, key.name, strlen(key.name), &ignored)) {
             tensor->kind = GCMP_PT_STATE;
             tensor->name = key.name;
             tensor->state = key.state;
         }
     }
-    return GRADCMP_OK;
+    gcmp_map_free(&known);
+    return status;
 }
 
 /* Names begin where the model does; those of several models with the path. */

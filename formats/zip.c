@@ -152,6 +152,15 @@ static bool read_zip64_extra(struct gcmp_cursor extra, uint64_t *const *numbers,
     return seen || !saturated;
 }
 
+/* True for a record of code, which TorchScript compresses. */
+static bool is_code(const struct entry *entry) {
+    static const char folder[] = "/code/";
+    const unsigned char *slash = memchr(entry->name, '/', entry->name_bytes);
+    return slash != NULL &&
+           (size_t)(entry->name + entry->name_bytes - slash) >= sizeof folder - 1 &&
+           memcmp(slash, folder, sizeof folder - 1) == 0;
+}
+
 static enum gradcmp_status check_entry(const struct gcmp_zip_archive *archive,
                                        const struct entry *entry) {
     if (entry->name_bytes == 0 || memchr(entry->name, '\0', entry->name_bytes) != NULL) {
@@ -160,6 +169,12 @@ static enum gradcmp_status check_entry(const struct gcmp_zip_archive *archive,
     }
     if ((entry->flags & FLAGS_SECRET) != 0) {
         GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_UNSUPPORTED, entry->at, NAME_FORMAT " is encrypted",
+                      NAME_ARGS(entry));
+    }
+    if (entry->method != 0 && is_code(entry)) {
+        GCMP_ZIP_FAIL(archive, GRADCMP_ERROR_UNSUPPORTED, entry->at,
+                      "a TorchScript archive (it has a " NAME_FORMAT "); save the state dict with "
+                      "torch.save",
                       NAME_ARGS(entry));
     }
     if (entry->method != 0) {

@@ -49,6 +49,21 @@ static void test_torch_save_forms__a_flattened_optimizer_may_be_alone(void **sta
     close_format(opened);
 }
 
+/* Beside the weights of a bare dict, what a parameter has beside a clear state is a state as well.
+ */
+static void test_torch_save_forms__a_flattened_optimizer_may_be_merged(void **state) {
+    struct opened *opened =
+        open_pickle(*state, PT_DICT(PT_TEXT("b.w") PT_VECTOR("4") PT_TEXT("state.b.w.step")
+                                        PT_SCALAR PT_TEXT("state.b.w.exp_avg") PT_VECTOR("4")
+                                            PT_TEXT("state.c.step") PT_VECTOR("4")));
+    assert_non_null(find_stored(opened, "b.w", "exp_avg"));
+    assert_non_null(find_stored(opened, "b.w", "step"));
+    assert_non_null(find_stored(opened, "b.w", "param"));
+    assert_non_null(find_stored(opened, "state.c.step", "param"));
+    assert_int_equal(count_state(opened, "param"), 2);
+    close_format(opened);
+}
+
 static void test_torch_save_forms__numbers_that_nothing_counts_are_refused(void **state) {
     check_pickle_refused(
         *state, BESIDE(PT_DICT(PT_TEXT("state") PT_DICT(PT_INT("0") STATES))),
@@ -264,6 +279,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEMP_TEST(test_torch_save_forms__a_second_optimizer_may_have_another_form),
         TEMP_TEST(test_torch_save_forms__a_flattened_optimizer_may_be_alone),
+        TEMP_TEST(test_torch_save_forms__a_flattened_optimizer_may_be_merged),
         TEMP_TEST(test_torch_save_forms__numbers_that_nothing_counts_are_refused),
         TEMP_TEST(test_torch_save_forms__not_all_averages_are_states),
         TEMP_TEST(test_torch_save_forms__what_holds_nothing_may_be_held_often),

@@ -382,6 +382,18 @@ static void test_open__folders_hold_nothing(void **state) {
     expect_small(state, writer);
 }
 
+/* TorchScript compresses its code, which stands before its constants. */
+static void test_open__compressed_code_is_of_torchscript(void **state) {
+    struct zip_writer *writer = writer_make();
+    put_record(writer, "archive/data.pkl", "N.", 2);
+    put_record(writer, "archive/code/a.py", "x", 1);
+    put_end(writer);
+    size_t at = writer->record[1].entry_at;
+    patch_le(writer, at + 10, 8, 2);
+    expect_failure(state, writer, GRADCMP_ERROR_UNSUPPORTED, at,
+                   "a TorchScript archive (it has a record \"archive/code/a.py\"); save the state");
+}
+
 static void test_open__size_past_the_directory_is_corrupt(void **state) {
     struct zip_writer *writer = small_archive();
     put_end(writer);
@@ -534,6 +546,7 @@ int main(void) {
         TEMP_TEST(test_open__lying_directory_range_is_corrupt),
         TEMP_TEST(test_open__bad_entries),
         TEMP_TEST(test_open__folders_hold_nothing),
+        TEMP_TEST(test_open__compressed_code_is_of_torchscript),
         TEMP_TEST(test_open__size_past_the_directory_is_corrupt),
         TEMP_TEST(test_open__bad_zip64_extra_is_corrupt),
         TEMP_TEST(test_open__bad_local_headers_are_corrupt),
