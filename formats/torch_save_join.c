@@ -284,6 +284,24 @@ static enum gradcmp_status say_unread(const struct join *join) {
                                join->unread_count > 1 ? " ..." : "");
 }
 
+/* Refuse what holds states, and nothing that is read. */
+static enum gradcmp_status check_any_read(const struct join *join) {
+    const struct whole *unread = NULL;
+    for (size_t i = 0; i < join->whole_count; i++) {
+        if (!join->wholes[i].is_listed_only) {
+            return GRADCMP_OK;
+        }
+        unread = unread == NULL && join->wholes[i].is_unread_state ? &join->wholes[i] : unread;
+    }
+    if (unread == NULL) {
+        return GRADCMP_OK;
+    }
+    const struct gcmp_pt_tensor *tensor = &join->set->tensors[unread->first];
+    TENSOR_FAIL(join, tensor, GRADCMP_ERROR_UNSUPPORTED,
+                "\"%.160s\": expected a tensor of real numbers for the state %.40s, found %.200s",
+                tensor->key, tensor->state, say_type(tensor));
+}
+
 static enum gradcmp_status make(struct join *join) {
     size_t count = join->set->tensor_count;
     GCMP_TRY(gcmp_pt_part_stages(join->set, join->error));
@@ -295,6 +313,7 @@ static enum gradcmp_status make(struct join *join) {
     for (size_t i = 0; i < count; i++) {
         GCMP_TRY(find_whole(join, i));
     }
+    GCMP_TRY(check_any_read(join));
     for (size_t i = 0; i < join->whole_count; i++) {
         GCMP_TRY(add_stored(join, &join->wholes[i]));
     }

@@ -188,8 +188,8 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_name_numbers(struct gcmp_pt_set *se
                                                           struct gradcmp_error *error);
 
 /* Make the catalogue's stored tensors of the set: names for numbers, pieces of one tensor put
- * together. Errors: UNSUPPORTED where a number could mean several weights, or a tensor is in
- * two files; CORRUPT where pieces of one
+ * together. Errors: UNSUPPORTED where a number could mean several weights, a tensor is in two
+ * files, or states are there and nothing is read; CORRUPT where pieces of one
  * tensor disagree; MEMORY. */
 GRADCMP_MUST_USE enum gradcmp_status gcmp_pt_join(struct gcmp_pt_set *set,
                                                   struct gradcmp_error *error);

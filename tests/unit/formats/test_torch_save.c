@@ -312,10 +312,15 @@ static void test_torch_save__what_is_compared_is_never_passed_over(void **state)
     assert_non_null(stored);
     assert_int_equal(stored->dtype, GRADCMP_DTYPE_COMPLEX64);
     close_format(opened);
-    opened = open_pickle(
-        *state, PT_OPTIMIZER(PT_INT("0") PT_DICT(
-                                 PT_TEXT("exp_avg") "ctorch._utils\n_rebuild_sparse_tensor\n(tR"),
-                             PT_GROUP(PT_INT("0"))));
+#define SPARSE                                                                                     \
+    PT_OPTIMIZER(PT_INT("0")                                                                       \
+                     PT_DICT(PT_TEXT("exp_avg") "ctorch._utils\n_rebuild_sparse_tensor\n(tR"),     \
+                 PT_GROUP(PT_INT("0")))
+    check_pickle_refused(*state, SPARSE, GRADCMP_ERROR_UNSUPPORTED,
+                         "torch: \"state.0.exp_avg\": expected a tensor of real numbers for the "
+                         "state exp_avg, found torch: a sparse tensor*");
+    opened = open_pickle(*state, PT_DICT(PT_TEXT("optim") SPARSE PT_TEXT("model")
+                                             PT_DICT(PT_TEXT("a") PT_VECTOR("4"))));
     assert_int_equal(count_state(opened, "exp_avg"), 0);
     assert_string_equal(opened->catalogue.stored[0].unread_state, "exp_avg");
     assert_text_contains(opened->catalogue.stored[0].unread_why, "torch: a sparse tensor");
