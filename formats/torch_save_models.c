@@ -12,17 +12,15 @@
 #include "formats/dcp_keys.h"
 #include "formats/plain_names.h"
 
-/* Parts of words, between '_'. */
-static const char *const averaged_parts[] = {"ema", "swa", "averaged", "avg", "shadow", NULL};
-static const char *const other_parts[] = {
-    "rng",     "optim",   "optimizer", "optimizers", "scheduler", "schedulers", "sched",
-    "sampler", "scaler",  "metric",    "metrics",    "history",   "loss",       "losses",
-    "stats",   "args",    "config",    "cfg",        "callbacks", "loops",      "dataloader",
-    "loader",  "hparams", "replay",    NULL};
-/* Whole words. */
+/* Parts of words, between '_'; in a model, where modules have any names, whole words. */
+static const char *const averaged_parts[] = {"ema", "swa", "averaged", "shadow", NULL};
+static const char *const other_parts[] = {"rng",        "optim",   "optimizer", "optimizers",
+                                          "scheduler",  "metric",  "metrics",   "schedulers",
+                                          "dataloader", "hparams", "history",   NULL};
 static const char *const other_words[] = {
-    "opt", "train_state", "trainer_state", "training_state", "hyper_parameters", NULL,
-};
+    "opt",         "sched",         "sampler",        "scaler",           "args",
+    "config",      "cfg",           "loops",          "replay",           "callbacks",
+    "train_state", "trainer_state", "training_state", "hyper_parameters", NULL};
 
 /* How the dicts of one object are read. */
 struct reading {
@@ -36,8 +34,11 @@ struct reading {
     size_t models; /* that names tell apart; 0 until they are counted */
 };
 
-static bool has_part(const char *word, const char *const *parts) {
+static bool has_part(const char *word, const char *const *parts, bool is_in_model) {
     size_t bytes;
+    if (is_in_model) {
+        return gcmp_find_word(word, strlen(word), parts) != NULL;
+    }
     for (;; word += bytes + 1) {
         bytes = strcspn(word, "_");
         if (gcmp_find_word(word, bytes, parts) != NULL) {
@@ -51,11 +52,12 @@ static bool has_part(const char *word, const char *const *parts) {
 
 void gcmp_pt_enter(struct gcmp_pt_where *where, const char *word, size_t path_bytes) {
     where->top_bytes = where->top_bytes == 0 ? path_bytes : where->top_bytes;
-    where->is_averaged = where->is_averaged || has_part(word, averaged_parts);
+    bool is_in_model = where->model_bytes > 0;
+    where->is_averaged = where->is_averaged || has_part(word, averaged_parts, is_in_model);
     if (gcmp_dcp_is_model(word)) {
         where->model_bytes = where->model_bytes == 0 ? path_bytes : where->model_bytes;
         where->is_other = false;
-    } else if (has_part(word, other_parts) ||
+    } else if (has_part(word, other_parts, is_in_model) ||
                gcmp_find_word(word, strlen(word), other_words) != NULL) {
         where->is_other = true;
     }

@@ -20,6 +20,8 @@ LAYOUTS = {
     "in_model": lambda by: {"model": {"encoder": layers(by), "decoder": layers(by), "scale": ONE}},
     "deep_in_model": lambda by: {"model": {"scale": ONE, "a": {"b": {"c": {"d": {"e": layers(by)}}}}}},
     "only_in_model": lambda by: {"model": {"encoder": layers(by), "decoder": layers(by)}, "ema": layers(1)},
+    "names": lambda by: {"model": {"scale": ONE, "ema_proj": layers(by), "up_optim": layers(by), "ema": layers(1)}},
+    "criterion": lambda by: {"backbone": layers(by), "loss": layers(by), "down_sampler": layers(by)},
     "two": lambda by: {"encoder": layers(by), "decoder": layers(by), "scale": ONE},
     "one": lambda by: {"weights": layers(by), "metrics": {"loss": ONE}, "rng": {"cpu": STEP}},
     "averaged": lambda by: {**layers(by), "ema": layers(1)},

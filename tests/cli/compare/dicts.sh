@@ -2,8 +2,8 @@
 # for a model. What is left out is told in the last line where it is much.
 . "$TESTS_CLI/lib.sh"
 python3 "$TESTS_CLI/compare/dicts.py"
-for name in buffers extra_state flat_run small_model in_model deep_in_model only_in_model two one averaged \
-    averaged_model part trainer; do
+for name in buffers extra_state flat_run small_model in_model deep_in_model only_in_model names criterion \
+    two one averaged averaged_model part trainer; do
     echo "== $name"
     gradcmp extract -o out.safetensors ${name}_a.pt
     gradcmp ls ${name}_a.pt | sed -n '/^States/,/^$/p'
