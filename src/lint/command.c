@@ -216,6 +216,17 @@ static void run_set(struct gcmp_script *script, size_t head) {
 
 /* --- texts that are scripts --- */
 
+/* A text that is no script after all: close what it opened, and tell. */
+static enum gradcmp_status drop_text(struct gcmp_script *script, const struct gcmp_shell_word *word,
+                                     size_t frames) {
+    gcmp_script_doubt(script, "commands", word, "this text could not be read as commands");
+    if (script->shell.error != NULL) {
+        *script->shell.error = (struct gradcmp_error){0};
+    }
+    script->heredoc_count = 0;
+    return gcmp_flow_close_to(&script->shell, frames);
+}
+
 enum gradcmp_status gcmp_script_run_nested(struct gcmp_script *script,
                                            const struct gcmp_shell_word *word) {
     const char *inner = gcmp_shell_text_of(&script->shell, word->value);
@@ -226,9 +237,15 @@ enum gradcmp_status gcmp_script_run_nested(struct gcmp_script *script,
                           "commands in texts of commands are followed three deep");
         return GRADCMP_OK;
     }
+    size_t frames = script->shell.frame_count;
+    unsigned depth = script->shell.depth;
     script->nested++;
     script->words = (struct gcmp_shell_words){0};
     enum gradcmp_status status = gcmp_script_run_text(script, &text);
+    if (status == GRADCMP_ERROR_CORRUPT) {
+        status = drop_text(script, word, frames);
+        script->shell.depth = depth;
+    }
     free(script->words.items);
     script->nested--;
     script->words = outer_words;

@@ -32,6 +32,10 @@ verdict "while read -r line; do echo \$line; done <list
 $run"
 verdict "sh -c 'sh -c \"sh -c \\\"sh -c x\\\"\"'
 $run"
+verdict "sh -c 'echo \"'
+$run"
+verdict "cat list | xargs awk '/it\\47s/ { print \"python \\\"\" }'
+$run"
 # Passed on by launchers.
 verdict "docker run --env NCCL_ALGO=Tree image $run"
 verdict "docker run --env=NCCL_ALGO=Tree image $run"
