@@ -15,14 +15,16 @@ static bool ends_in(const char *text, const char *ending) {
     return length > end && strcmp(text + length - end, ending) == 0;
 }
 
-enum cli_format cli_extract_format(const struct cli_settings *settings) {
-    const char *name = settings->output;
-    if (settings->format != CLI_FORMAT_BY_NAME) {
-        return (enum cli_format)settings->format;
-    }
+/* The format that a name stands for. */
+static enum cli_format format_of(const char *name) {
     return ends_in(name, ".safetensors")                    ? CLI_FORMAT_SAFETENSORS
            : ends_in(name, ".h5") || ends_in(name, ".hdf5") ? CLI_FORMAT_HDF5
                                                             : CLI_FORMAT_BY_NAME;
+}
+
+enum cli_format cli_extract_format(const struct cli_settings *settings) {
+    return settings->format != CLI_FORMAT_BY_NAME ? (enum cli_format)settings->format
+                                                  : format_of(settings->output);
 }
 
 static bool check_arguments(const struct cli_settings *settings) {
@@ -36,6 +38,9 @@ static bool check_arguments(const struct cli_settings *settings) {
         cli_complain("%s: the name must end in .safetensors, .h5 or .hdf5, or --format must say "
                      "what to write",
                      settings->output);
+    } else if (format_of(settings->output) != CLI_FORMAT_BY_NAME &&
+               format_of(settings->output) != cli_extract_format(settings)) {
+        cli_complain("%s: the name is one of another format than --format says", settings->output);
     } else {
         return cli_file_check_new(settings->output);
     }

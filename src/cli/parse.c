@@ -366,6 +366,19 @@ static void drop_tolerances(struct cli_settings *settings, bool was_approximate,
     }
 }
 
+/* Refuse what says how to do something that was not asked for. */
+static bool check_idle(const struct cli_settings *settings, bool is_ls) {
+    if (settings->options.map_side != 0 && settings->options.map == NULL) {
+        cli_complain("--side says whose rules of --map are applied, and there is no --map");
+        return false;
+    }
+    if (is_ls && settings->as_float32 && !settings->stats) {
+        cli_complain("--as float32 is of what --stats hashes, and there is no --stats");
+        return false;
+    }
+    return true;
+}
+
 bool cli_parse(const struct cli_command *command, int argc, char *const *argv,
                struct cli_settings *settings) {
     struct parser parser = {.command = command, .argv = argv, .settings = settings};
@@ -401,5 +414,6 @@ bool cli_parse(const struct cli_command *command, int argc, char *const *argv,
         take_back(&settings->options, &file);
         drop_tolerances(settings, was_approximate, tolerances);
     }
-    return true;
+    return settings->help || settings->version ||
+           check_idle(settings, (command->bits & CLI_LS) != 0);
 }

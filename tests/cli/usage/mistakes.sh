@@ -68,3 +68,10 @@ try --k 3 --k 3 --color never --color always --threads 1 --threads 2 a b 2>&1 | 
 # The report's file is the next argument, which may have been meant for a checkpoint.
 echo x >a.pt; echo x >b.pt
 try --json a.pt b.pt
+# What says how to do something that was not asked for.
+try ls --side baseline a
+try check --side candidate a
+try extract --side baseline a -o b.safetensors
+try ls --as float32 a
+try extract --format hdf5 a -o b.safetensors
+try extract --format safetensors a -o b.hdf5
