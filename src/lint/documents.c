@@ -187,9 +187,32 @@ static enum gradcmp_status read_json_args(const struct json_reader *reader, json
     return GRADCMP_OK;
 }
 
-enum gradcmp_status gcmp_lint_read_json(const char *bytes, size_t length_bytes,
-                                        struct gcmp_lint_source *source,
-                                        struct gradcmp_error *error) {
+/* Python writes NaN, Infinity and -Infinity, which JSON has not: as texts they are read. Returns
+ * false without memory. */
+static bool quote_words(const char *bytes, size_t length_bytes, struct gcmp_text *out) {
+    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+    bool is_text = false;
+    size_t from = 0;
+    for (size_t i = 0; i < length_bytes; i++) {
+        is_text = is_text != (bytes[i] == '"');
+        i += is_text && bytes[i] == '\\';
+        for (size_t k = 0; k < sizeof words / sizeof *words && !is_text; k++) {
+            size_t count = strlen(words[k]);
+            if (count <= length_bytes - i && memcmp(bytes + i, words[k], count) == 0) {
+                gcmp_text_add_bytes(out, bytes + from, i - from);
+                gcmp_text_addf(out, "\"%s\"", words[k]);
+                from = i + count;
+                i = from - 1;
+                break;
+            }
+        }
+    }
+    gcmp_text_add_bytes(out, bytes + from, length_bytes - from);
+    return !out->failed;
+}
+
+static enum gradcmp_status read_json(const char *bytes, size_t length_bytes,
+                                     struct gcmp_lint_source *source, struct gradcmp_error *error) {
     json_error_t trouble;
     GCMP_TRY(gcmp_json_check_cost(&(struct gcmp_json_text){bytes, length_bytes, source->path, 0},
                                   error));
@@ -204,10 +227,22 @@ enum gradcmp_status gcmp_lint_read_json(const char *bytes, size_t length_bytes,
     }
     struct json_place place = {bytes, 1, 0};
     struct json_reader reader = {bytes, source, error, &place};
-    source->form = GCMP_LINT_JSON;
     enum gradcmp_status status = is_environment(document) ? read_json_env(&reader, document)
                                                           : read_json_args(&reader, document, 0);
     json_decref(document);
+    return status;
+}
+
+enum gradcmp_status gcmp_lint_read_json(const char *bytes, size_t length_bytes,
+                                        struct gcmp_lint_source *source,
+                                        struct gradcmp_error *error) {
+    struct gcmp_text text = GCMP_TEXT_INIT;
+    source->form = GCMP_LINT_JSON;
+    enum gradcmp_status status =
+        quote_words(bytes, length_bytes, &text)
+            ? read_json(text.bytes, text.length_bytes, source, error)
+            : gcmp_error_set(error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET, "out of memory");
+    gcmp_text_free(&text);
     GCMP_TRY(status);
     if (!source->has_args && !source->has_env) {
         GCMP_FAIL_AT(error, GRADCMP_ERROR_UNSUPPORTED, source->path, GRADCMP_NO_OFFSET,

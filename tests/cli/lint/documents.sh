@@ -27,6 +27,9 @@ verdict yaml 'a: {seed: 1}
 b: {seed: 2}' 'a: {seed: 3}
 b: {seed: 2}'
 verdict json '{"deterministic_mode": true, "seed": 1, "a": {"b": {"c": {"d": {"e": {"tp_comm_overlap": true}}}}}}'
+# Numbers as Python writes them.
+verdict json '{"seed": 1, "a": NaN, "b": [-Infinity, "NaN \" Infinity"]}' \
+    '{"seed": 1, "a": Infinity, "b": [-Infinity, "NaN \" Infinity"]}'
 # Arguments beside an environment, and an environment deeper down.
 verdict yaml 'env:
   NCCL_ALGO: Ring
