@@ -387,31 +387,52 @@ static enum gradcmp_status read_yaml_top_env(struct gcmp_lint_source *source,
     return GRADCMP_OK;
 }
 
-/* The arguments of a test's model_config.yaml: what is in other sections (anchors, the kind of
- * test) is no setting. *found where the document has them. */
-static enum gradcmp_status read_yaml_sections(struct gcmp_lint_source *source,
-                                              const struct gcmp_yaml *document, bool *found,
-                                              struct gradcmp_error *error) {
+/* Keep what stands beside the sections of a test's model_config.yaml (anchors, the kind of test),
+ * and note the first such section. */
+static enum gradcmp_status keep_unread(struct gcmp_lint_source *source,
+                                       const struct gcmp_yaml *document,
+                                       struct gradcmp_error *error) {
     const char *other = NULL;
+    struct gcmp_text text = GCMP_TEXT_INIT;
     for (size_t i = 0; i < document->count; i++) {
         const struct gcmp_yaml *value = document->items[i];
         const char *key = document->keys[i]->text;
-        if (is_args_name(key) && is_section(value)) {
-            *found = source->has_args = true;
-            if (!gcmp_yaml_is_null(value)) {
-                GCMP_TRY(read_yaml_args(source, value, error));
-            }
-        } else if (value->kind == GCMP_YAML_MAPPING && !is_env_name(key) && other == NULL) {
-            other = key;
+        if ((!is_args_name(key) && !is_env_name(key)) || !is_section(value)) {
+            other = other == NULL && value->kind == GCMP_YAML_MAPPING ? key : other;
+            gcmp_text_addf(&text, "%s: ", key);
+            add_yaml(&text, value);
+            gcmp_text_add(&text, "\n");
         }
     }
-    if (*found && other != NULL) {
+    source->unread = text.bytes == NULL ? NULL : gcmp_arena_dup(source->arena, text.bytes);
+    bool has_failed = text.failed || (text.bytes != NULL && source->unread == NULL);
+    gcmp_text_free(&text);
+    if (has_failed) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    if (other != NULL) {
         gcmp_lint_note(source,
                        "%s: the section \"%.100s\" is not looked at, beside one that says to "
                        "hold the arguments",
                        source->path, other);
     }
     return GRADCMP_OK;
+}
+
+/* The arguments of a test's model_config.yaml. *found where the document has them. */
+static enum gradcmp_status read_yaml_sections(struct gcmp_lint_source *source,
+                                              const struct gcmp_yaml *document, bool *found,
+                                              struct gradcmp_error *error) {
+    for (size_t i = 0; i < document->count; i++) {
+        const struct gcmp_yaml *value = document->items[i];
+        if (is_args_name(document->keys[i]->text) && is_section(value)) {
+            *found = source->has_args = true;
+            if (!gcmp_yaml_is_null(value)) {
+                GCMP_TRY(read_yaml_args(source, value, error));
+            }
+        }
+    }
+    return *found ? keep_unread(source, document, error) : GRADCMP_OK;
 }
 
 /* Everything but an environment at the top is arguments. */

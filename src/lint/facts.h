@@ -67,6 +67,7 @@ struct gcmp_lint_source {
     const char *program;  /* of a script's launch, without its folder; NULL: not known */
     const char *operands; /* words of the launch that are no options; NULL: none */
     uint64_t program_line;
+    const char *unread; /* of a YAML document, all that is beside its sections; NULL: nothing */
     const char *conditional_argument; /* a word of the launch that may stand for others */
     uint64_t conditional_line;
     struct gcmp_lint_doubt *doubts;

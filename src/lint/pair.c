@@ -458,7 +458,15 @@ static enum gradcmp_status compare_launches(struct gcmp_lint_content *content,
         }
         GCMP_TRY(gcmp_lint_add(content, parts[i].rule, finding, error));
     }
-    return GRADCMP_OK;
+    bool is_same_rest = a->unread == NULL ? b->unread == NULL
+                                          : b->unread != NULL && strcmp(a->unread, b->unread) == 0;
+    if (a->form != b->form || is_same_rest) {
+        return GRADCMP_OK;
+    }
+    struct gcmp_lint_finding rest = {.subject = "sections", .value = "others", .file = a->path};
+    rest.text = "sections beside those of the environment and the arguments differ, and are not "
+                "looked at";
+    return gcmp_lint_add(content, "PR07", rest, error);
 }
 
 static bool has_kind(const struct gcmp_lint_source *source, enum gcmp_lint_kind kind) {

@@ -48,6 +48,12 @@ deterministic_mode: true'
 verdict json '{"run": {"env": {"NCCL_ALGO": "Tree"}}, "deterministic_mode": true}'
 verdict json '{"model": {"env": {"seed": 1}}, "deterministic_mode": true}'
 # Sections beside those of a test's configuration.
+verdict yaml 'MODEL_ARGS: {--seed: 1}
+TEST_TYPE: regular' 'MODEL_ARGS: {--seed: 1}
+TEST_TYPE: resume'
+verdict yaml 'MODEL_ARGS: {--seed: 1}
+TEST_TYPE: regular' 'MODEL_ARGS: {--seed: 1}
+TEST_TYPE: regular'
 verdict yaml 'ENV_VARS: {NCCL_ALGO: Ring}
 MODEL_ARGS: {--deterministic-mode: true}
 TEST_TYPE: regular
