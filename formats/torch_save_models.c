@@ -248,7 +248,7 @@ static enum gradcmp_status name_states(const struct gcmp_pt_place *place,
     enum gradcmp_status status = name_clear_states(place, dict, &known);
     for (size_t i = dict->first; i < dict->end && status == GRADCMP_OK; i++) {
         struct gcmp_pt_tensor *tensor = &place->set->tensors[i];
-        struct gcmp_dcp_key key = {GCMP_DCP_OTHER, NULL, NULL};
+        struct gcmp_dcp_key key = {.kind = GCMP_DCP_OTHER};
         size_t ignored;
         status = tensor->kind == GCMP_PT_WEIGHT ? parse_name(place, dict, tensor, &key) : status;
         if (key.state != NULL && gcmp_map_find(&known, key.name, strlen(key.name), &ignored)) {
