@@ -40,7 +40,7 @@ given ''
 try --config options.yaml --quiet "$base" "$good"
 given 'quiet: true' 'k: 4'
 try --config=options.yaml "$base" "$good"
-gradcmp --config missing.yaml --help | head -1
+gradcmp --config missing.yaml --help | sed -n 1p
 
 echo "# mistakes"
 refused() {
