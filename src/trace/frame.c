@@ -66,7 +66,7 @@ static enum gradcmp_status fill(struct gcmp_framer *framer, bool *more,
     size_t count = left < READ_BYTES ? (size_t)left : READ_BYTES;
     GCMP_TRY(gcmp_dir_read(framer->dir, framer->file, framer->read_bytes,
                            framer->buffer + framer->end, count, error));
-    if (framer->read_bytes == 0) {
+    if (framer->read_bytes == 0 && framer->buffer != NULL) {
         framer->begin = gcmp_utf8_mark_bytes(framer->buffer, count);
     }
     framer->read_bytes += count;
