@@ -26,12 +26,14 @@ static struct gcmp_layer_family *meet(struct gcmp_layer_axis *axis, const char *
 
 static void count_member(struct gcmp_layer_family *family, const struct gcmp_layer_member *member) {
     const struct gcmp_name *name = member->name;
-    family->has_scalars = family->has_scalars || member->ndim == 1;
-    family->has_matrices = family->has_matrices || member->ndim > 2;
     const char *below = name->text + name->layer_at;
     bool is_vector = name->is_vector || strstr(below, "norm") != NULL;
+    bool is_bare = strchr(below, '.') == NULL;
+    bool is_of_module = is_bare && (strcmp(below, "weight") == 0 || strcmp(below, "bias") == 0);
+    family->is_module = family->is_module || is_of_module || (member->ndim == 1 && is_vector);
+    family->is_odd = family->is_odd || is_bare || member->ndim == 1;
+    family->has_matrices = family->has_matrices || member->ndim > 2;
     family->has_others = family->has_others || (member->ndim == 2 && !is_vector);
-    family->is_bare = family->is_bare || strchr(below, '.') == NULL;
     if (family->first.name == NULL) {
         family->first = *member;
         family->axis = member->shape[0];
@@ -69,8 +71,8 @@ bool gcmp_layer_axis_holds(const struct gcmp_layer_axis *axis, const struct gcmp
         return false;
     }
     const struct gcmp_layer_family *family = &axis->families[index];
-    bool are_layers = (family->has_matrices || !family->has_others) && !family->has_scalars &&
-                      !family->is_bare && !family->has_numbers;
+    bool are_layers = !family->is_module && !family->has_numbers &&
+                      (family->has_matrices || !(family->has_others || family->is_odd));
     return family->first.name != NULL && family->other.name == NULL &&
            (are_layers || (layers != 0 && family->axis == layers));
 }

@@ -20,9 +20,11 @@ struct gcmp_layer_member {
 struct gcmp_layer_family {
     uint64_t axis; /* number of layers that `first` shows; 0: none does */
     struct gcmp_layer_member first,
-        other; /* `other` disagrees with it; its name is NULL: none does */
-    bool has_numbers, has_scalars, is_bare; /* what no stack has: see gcmp_layer_axis_holds */
-    bool has_matrices, has_others;          /* of tensors of two axes: some are no norm or bias */
+        other;      /* `other` disagrees with it; its name is NULL: none does */
+    bool is_module; /* it has the "weight" of one, or one number for each row of its bias or norm */
+    bool has_numbers;              /* numbered layers stand beside it */
+    bool has_matrices, has_others; /* of tensors of two axes: some are no norm or bias */
+    bool is_odd;                   /* some stand in no module, or hold a number for each layer */
 };
 
 struct gcmp_layer_axis {
@@ -40,10 +42,10 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_layer_axis_add(struct gcmp_layer_axis 
                                                          struct gradcmp_error *error);
 
 /* True where the axis counts layers: all tensors below that `layers` have the same, and it is the
- * number of layers of the model; or, since that is not known (`layers` 0), or is another stack's,
- * they are what layers hold: a matrix in each, or norms and biases alone, no scalars, each in a
- * module below, and no numbered layers beside them. A dict of modules called "layers" is no stack.
- */
+ * number of layers of the model. Where that is not known (`layers` 0), or is another stack's, the
+ * tensors must be what layers hold: a matrix in each, or norms and biases in modules alone, and no
+ * numbered layers beside them. A dict of modules called "layers", which has the weights and biases
+ * of these, is no stack. */
 bool gcmp_layer_axis_holds(const struct gcmp_layer_axis *axis, const struct gcmp_name *name,
                            uint64_t layers);
 

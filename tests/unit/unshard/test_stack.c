@@ -135,6 +135,16 @@ static void test_stack__modules_are_no_stack(void **state) {
     gcmp_model_free(&model);
 }
 
+/* Matrices of layers, without modules or beside a number for each layer. */
+static void test_stack__matrices_tell_layers(void **state) {
+    struct hand *hand = *state;
+    HAND_WHOLE(hand, "exp_avg", "layers.wq", 2, 6, 6);
+    HAND_WHOLE(hand, "exp_avg", "layers.gate", 2);
+    struct gradcmp_model model = hand_unshard(hand, "exp_avg");
+    ASSERT_NAMES(&model, "layers.0.gate", "layers.0.wq", "layers.1.gate", "layers.1.wq");
+    gcmp_model_free(&model);
+}
+
 /* What is no stack of its own is none of the weights that tell how many layers there are. */
 static void test_stack__modules_of_weights_count_no_layers(void **state) {
     struct hand *hand = *state;
@@ -224,6 +234,7 @@ int main(void) {
         TEST(test_stack__numbered_experts_are_not_stacked),
         TEST(test_stack__tensors_that_disagree_are_no_stack),
         TEST(test_stack__modules_are_no_stack),
+        TEST(test_stack__matrices_tell_layers),
         TEST(test_stack__modules_of_weights_count_no_layers),
         TEST(test_stack__a_tensor_that_lost_a_layer_is_corrupt),
         TEST(test_stack__two_stacks_may_differ),
