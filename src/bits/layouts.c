@@ -7,6 +7,7 @@
 #include "base/dtype.h"
 #include "bits/match.h"
 #include "engine/engine.h"
+#include "unshard/names.h"
 
 /* --- telling --- */
 
@@ -106,7 +107,7 @@ bool gcmp_bits_by_model(const struct gcmp_bits_match *match, const struct gcmp_b
 static enum gradcmp_status find_states(struct gcmp_bits_match *match, struct gradcmp_error *error) {
     const struct gradcmp_checkpoint *a = match->a->checkpoint;
     size_t count = a == NULL ? 0 : a->state_count;
-    match->states = gcmp_arena_alloc(match->arena, count, sizeof *match->states);
+    match->states = gcmp_arena_alloc(match->arena, count + 1, sizeof *match->states); /* steps */
     if (match->states == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
@@ -285,11 +286,117 @@ static enum gradcmp_status pair_state(struct gcmp_bits_match *match, const char 
     return GRADCMP_OK;
 }
 
+/* --- steps --- */
+
+/* The step of one parameter, as a catalogue stores it. */
+struct step {
+    const char *name; /* of the parameter, canonical; NULL: of no use */
+    const struct gradcmp_stored *stored;
+};
+
+struct steps {
+    struct step *list; /* by name, in the match's arena */
+    size_t count;
+};
+
+static int compare_steps(const void *left, const void *right) {
+    const struct step *a = left, *b = right;
+    return strcmp(a->name, b->name);
+}
+
+/* The steps of a side that are one number each, under the model's names. */
+static enum gradcmp_status find_steps(struct gcmp_bits_match *match,
+                                      const struct gradcmp_catalogue *catalogue,
+                                      struct steps *steps, struct gradcmp_error *error) {
+    struct gcmp_name *names;
+    size_t at = 0;
+    GCMP_TRY(gcmp_names_read(catalogue, "step", match->arena, &names, error));
+    steps->list = gcmp_arena_alloc(match->arena, catalogue->stored_count, sizeof *steps->list);
+    for (size_t i = 0; steps->list != NULL && i < catalogue->stored_count; i++) {
+        const struct gradcmp_stored *stored = &catalogue->stored[i];
+        uint64_t elems = 0;
+        if (gcmp_is_of_state(stored, "step")) {
+            const char *name = names[at++].text;
+            if (stored->piece_count > 0 && stored->dtype != GRADCMP_DTYPE_NONE &&
+                gcmp_product(stored->shape, stored->ndim, &elems) && elems == 1) {
+                steps->list[steps->count++] = (struct step){name, stored};
+            }
+        }
+    }
+    free(names);
+    if (steps->list == NULL) {
+        GCMP_FAIL_MEMORY(error);
+    }
+    qsort(steps->list, steps->count, sizeof *steps->list, compare_steps);
+    return GRADCMP_OK;
+}
+
+/* The item of a step: its first piece, which ranks repeat. NULL without memory. */
+static struct gcmp_bits_item *step_item(struct gcmp_bits_match *match,
+                                        const struct gcmp_bits_side *side,
+                                        const struct step *step) {
+    const struct gradcmp_stored *stored = step->stored;
+    struct gradcmp_parameter *parameter = gcmp_arena_alloc(match->arena, 1, sizeof *parameter);
+    struct gradcmp_slab *slab = gcmp_arena_alloc(match->arena, 1, sizeof *slab);
+    int64_t *stride = gcmp_arena_alloc(match->arena, stored->ndim + 1U, sizeof *stride);
+    if (parameter == NULL || slab == NULL || stride == NULL) {
+        return NULL;
+    }
+    *slab = (struct gradcmp_slab){.start = stored->pieces[0].start,
+                                  .extent = stored->pieces[0].extent,
+                                  .stride = stride,
+                                  .offset_elems = stored->pieces[0].offset_elems,
+                                  .source = stored->pieces[0].source};
+    *parameter = (struct gradcmp_parameter){.name = step->name,
+                                            .state = "step",
+                                            .shape = stored->shape,
+                                            .slabs = slab,
+                                            .slab_count = 1,
+                                            .copy_count = 1,
+                                            .elem_count = 1,
+                                            .ndim = stored->ndim,
+                                            .dtype = stored->dtype};
+    return item_of(match, side, parameter);
+}
+
+/* Formats keep steps in other places: compare them by parameter, where both sides have any. */
+static enum gradcmp_status pair_steps(struct gcmp_bits_match *match, struct gradcmp_error *error) {
+    const struct gcmp_bits_side *sides[] = {match->a, match->b};
+    struct steps steps[2] = {{NULL, 0}, {NULL, 0}};
+    for (size_t side = 0; side < 2; side++) {
+        const struct gradcmp_catalogue *catalogue = gcmp_bits_side_catalogue(sides[side]);
+        if (!match->formats_differ || catalogue == NULL) {
+            return GRADCMP_OK;
+        }
+        GCMP_TRY(find_steps(match, catalogue, &steps[side], error));
+    }
+    if (steps[0].count == 0 || steps[1].count == 0) {
+        return GRADCMP_OK;
+    }
+    match->states[match->state_count++] = "step";
+    for (size_t i = 0, j = 0; i < steps[0].count || j < steps[1].count;) {
+        int order = i == steps[0].count   ? 1
+                    : j == steps[1].count ? -1
+                                          : compare_steps(&steps[0].list[i], &steps[1].list[j]);
+        struct gcmp_bits_item *a = NULL, *b = NULL;
+        if ((order <= 0 && (a = step_item(match, match->a, &steps[0].list[i])) == NULL) ||
+            (order >= 0 && (b = step_item(match, match->b, &steps[1].list[j])) == NULL)) {
+            GCMP_FAIL_MEMORY(error);
+        }
+        GCMP_TRY(a != NULL && b != NULL
+                     ? gcmp_bits_pair(match, a, b, error)
+                     : gcmp_bits_lone(match, a == NULL ? b : a, a == NULL ? 0 : 1, error));
+        i += order <= 0;
+        j += order >= 0;
+    }
+    return GRADCMP_OK;
+}
+
 enum gradcmp_status gcmp_bits_pair_models(struct gcmp_bits_match *match,
                                           struct gradcmp_error *error) {
     GCMP_TRY(find_states(match, error));
     for (size_t i = 0; i < match->state_count; i++) {
         GCMP_TRY(pair_state(match, match->states[i], error));
     }
-    return GRADCMP_OK;
+    return pair_steps(match, error);
 }

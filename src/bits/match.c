@@ -341,7 +341,8 @@ enum gradcmp_status gcmp_bits_lone(struct gcmp_bits_match *match, const struct g
     *(lacking == 0 ? &entry.b : &entry.a) = item;
     /* Steps are kept in other places, too, or not at all: extracted tensors, for inference. */
     bool is_object =
-        item->state == NULL || (match->formats_differ && !gcmp_is_parameter_state(item->state));
+        item->state == NULL || (match->formats_differ && !gcmp_is_parameter_state(item->state) &&
+                                !gcmp_bits_by_model(match, item));
     if (match->layouts_differ && is_object &&
         (run.count > 0 || has_other_place(match, item, lacking) ||
          (item->group == GCMP_BITS_RNG && item->by_rank && has_generators(match, lacking)))) {
