@@ -144,10 +144,22 @@ static bool is_weight(const struct gcmp_dcp_key *key) {
     return key->kind == GCMP_DCP_BARE || key->kind == GCMP_DCP_MODEL;
 }
 
-static bool has_weights(const struct roles *roles) {
+/* True for a tensor at top level whose name alone does not show that it is of a model: a curve of
+ * losses may stand beside a model of any name. */
+static bool is_loose(const struct roles *roles, size_t index) {
+    static const char *const weights[] = {"weight", "bias", NULL};
+    const struct gcmp_dcp_key *key = &roles->keys[index];
+    size_t bytes = strlen(key->text);
+    return key->dict_bytes == 0 && memchr(key->text, '.', bytes) == NULL &&
+           gcmp_find_word(key->text, bytes, weights) == NULL &&
+           !has(&roles->names, key->text, bytes);
+}
+
+/* True for several real numbers that are weights, loose ones or others. */
+static bool has_weights(const struct roles *roles, bool loose) {
     for (size_t i = 0; i < roles->catalogue->stored_count; i++) {
-        bool is_in_model = roles->keys[i].dict_bytes > 0;
-        if (is_weight(&roles->keys[i]) && (is_in_model || is_real(&roles->catalogue->stored[i]))) {
+        if (is_weight(&roles->keys[i]) && is_real(&roles->catalogue->stored[i]) &&
+            is_loose(roles, i) == loose) {
             return true;
         }
     }
@@ -187,18 +199,20 @@ static enum gradcmp_status gather_dicts(struct roles *roles, bool with_averages)
     return GRADCMP_OK;
 }
 
-/* Of several dicts, names begin with the path; a place in a list alone is no name. */
-static void take_dicts(const struct roles *roles, bool with_averages) {
+/* Of several dicts, and beside loose tensors, names begin with the path; a place in a list alone is
+ * no name. */
+static void take_dicts(const struct roles *roles, bool with_averages, bool has_loose) {
+    bool is_one = roles->dicts.count == 1 && !has_loose;
     for (size_t i = 0; i < roles->catalogue->stored_count; i++) {
         struct gcmp_dcp_key *key = &roles->keys[i];
-        if (is_weight(key)) { /* a single number beside them */
-            key->kind = GCMP_DCP_OTHER;
+        if (is_weight(key) && !is_real(&roles->catalogue->stored[i])) {
+            key->kind = GCMP_DCP_OTHER; /* objects, and a single number beside them */
             key->name = key->text;
             key->state = NULL;
         } else if (is_candidate(roles, i, with_averages) &&
                    has(&roles->dicts, key->text, key->dict_bytes)) {
             const char *name = key->text + key->dict_bytes + 1;
-            bool is_short = roles->dicts.count == 1 && name[strspn(name, "0123456789")] != '\0';
+            bool is_short = is_one && name[strspn(name, "0123456789")] != '\0';
             key->kind = GCMP_DCP_MODEL;
             key->name = is_short ? name : key->text;
             key->state = "param";
@@ -206,20 +220,20 @@ static void take_dicts(const struct roles *roles, bool with_averages) {
     }
 }
 
-/* Where no dict is called a model, and none of the top level's tensors is a weight, all dicts of
- * tensors are models, as in files of torch.save. */
+/* Where no dict is called a model, and none of the top level's tensors shows to be a weight, all
+ * dicts of tensors are models, with the loose tensors, as in files of torch.save. */
 static enum gradcmp_status take_any_model(struct roles *roles) {
-    if (has_weights(roles)) {
+    if (has_weights(roles, false)) {
         return GRADCMP_OK;
     }
-    bool with_averages = false;
+    bool has_loose = has_weights(roles, true), with_averages = false;
     GCMP_TRY(gather_dicts(roles, with_averages));
-    if (roles->dicts.count == 0) {
+    if (roles->dicts.count == 0 && !has_loose) {
         with_averages = true;
         GCMP_TRY(gather_dicts(roles, with_averages));
     }
     if (roles->dicts.count > 0) {
-        take_dicts(roles, with_averages);
+        take_dicts(roles, with_averages, has_loose);
     }
     return GRADCMP_OK;
 }

@@ -349,9 +349,8 @@ static void test_assign__models_beside_each_other(void **state) {
     static const struct item average[] = {{"ema|a", 1, {4}, F32}};
     static const char *const average_names[] = {"a"};
     /* Where one is called a model, others are none. */
-    static const struct item named[] = {{"net|a", 0, {0}, F32}, {"critic|a", 1, {4}, F32}};
+    static const struct item named[] = {{"net|a", 1, {4}, F32}, {"critic|a", 1, {4}, F32}};
     static const char *const named_states[] = {"param", "-"};
-    static const struct item top[] = {{"a", 1, {4}, F32}, {"critic|a", 1, {4}, F32}};
     struct naming_case *naming = ASSIGN(two);
     expect_names(naming, two_names);
     naming_free(naming);
@@ -364,8 +363,54 @@ static void test_assign__models_beside_each_other(void **state) {
     naming = ASSIGN(named);
     expect_states(naming, named_states);
     naming_free(naming);
-    naming = ASSIGN(top);
-    expect_states(naming, named_states);
+}
+
+static void test_assign__a_dict_without_weights_is_no_model(void **state) {
+    (void)state;
+    static const struct item items[] = {
+        {"model|name", 0, {0}, BYTES},
+        {"net|version", 1, {4}, GRADCMP_DTYPE_INT64},
+        {"network|loss", 0, {0}, F32},
+        {"policy|a.weight", 1, {4}, F32},
+        {"optim|state|a.weight|exp_avg", 1, {4}, F32},
+    };
+    static const char *const names[] = {"model.name", "net.version", "network.loss", "a.weight",
+                                        "a.weight"};
+    static const char *const states[] = {"-", "-", "-", "param", "exp_avg"};
+    struct naming_case *naming = ASSIGN(items);
+    expect_names(naming, names);
+    expect_states(naming, states);
+    naming_free(naming);
+}
+
+static void test_assign__tensors_at_the_top_hide_no_model(void **state) {
+    (void)state;
+    static const struct item loose[] = {
+        {"losses", 1, {50}, F32}, {"policy|a", 1, {4}, F32}, {"ema|a", 1, {4}, F32}};
+    static const char *const loose_names[] = {"losses", "policy.a", "ema.a"};
+    static const char *const loose_states[] = {"param", "param", "-"};
+    static const struct item alone[] = {{"a", 1, {4}, F32}, {"ema|a", 1, {4}, F32}};
+    static const struct item dotted[] = {{"a.scale", 1, {4}, F32}, {"critic|a", 1, {4}, F32}};
+    static const struct item layer[] = {{"weight", 1, {4}, F32}, {"critic|a", 1, {4}, F32}};
+    static const char *const top_states[] = {"param", "-"};
+    static const struct item trained[] = {
+        {"a", 1, {4}, F32}, {"critic|a", 1, {4}, F32}, {"optim|state|a|exp_avg", 1, {4}, F32}};
+    static const char *const trained_states[] = {"param", "-", "exp_avg"};
+    struct naming_case *naming = ASSIGN(loose);
+    expect_names(naming, loose_names);
+    expect_states(naming, loose_states);
+    naming_free(naming);
+    naming = ASSIGN(alone);
+    expect_states(naming, top_states);
+    naming_free(naming);
+    naming = ASSIGN(dotted);
+    expect_states(naming, top_states);
+    naming_free(naming);
+    naming = ASSIGN(layer);
+    expect_states(naming, top_states);
+    naming_free(naming);
+    naming = ASSIGN(trained);
+    expect_states(naming, trained_states);
     naming_free(naming);
 }
 
@@ -451,6 +496,8 @@ int main(void) {
         cmocka_unit_test(test_assign__modules_called_like_parts_of_a_checkpoint),
         cmocka_unit_test(test_assign__a_model_of_any_name),
         cmocka_unit_test(test_assign__models_beside_each_other),
+        cmocka_unit_test(test_assign__a_dict_without_weights_is_no_model),
+        cmocka_unit_test(test_assign__tensors_at_the_top_hide_no_model),
         cmocka_unit_test(test_assign__layout_from_keys_where_nothing_says_it),
         cmocka_unit_test(test_assign__codes_with_scales_are_quantised_weights),
         cmocka_unit_test(test_assign__a_scale_beside_a_weight_of_numbers_is_a_parameter),
