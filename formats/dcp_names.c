@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "base/catalogue.h"
+#include "base/checked.h"
 #include "base/dtype.h"
 #include "base/map.h"
 #include "formats/dcp_numbers.h"
 #include "formats/dcp_roles.h"
 #include "formats/quantised.h"
+#include "formats/torch_save_set.h"
 
 struct naming {
     struct gradcmp_catalogue *catalogue;
@@ -114,6 +116,43 @@ static void name_layout(struct gradcmp_catalogue *catalogue, const struct gcmp_d
     }
 }
 
+/* True for a state that keeps less than a number for each of its parameter's, as Adafactor's rows
+ * and columns do. What must be of its shape (moments, masters), or is a flat form of it, is not. */
+static bool is_of_other_shape(const struct naming *naming, size_t index) {
+    const struct gradcmp_stored *stored = &naming->catalogue->stored[index];
+    const struct gcmp_dcp_key *key = &naming->keys[index];
+    uint64_t elems, weight_elems;
+    size_t at;
+    if (key->kind != GCMP_DCP_STATE || key->state == NULL || strcmp(key->state, "step") == 0 ||
+        gcmp_pt_is_shaped(key->state) || stored->model_shape != NULL ||
+        !gcmp_map_find(&naming->model_names, key->name, strlen(key->name), &at)) {
+        return false;
+    }
+    const struct gradcmp_stored *weight = &naming->catalogue->stored[naming->models[at]];
+    bool is_flat = stored->ndim == 1 && gcmp_product(stored->shape, 1, &elems) &&
+                   gcmp_product(weight->shape, weight->ndim, &weight_elems) &&
+                   elems == weight_elems;
+    return !is_flat && !gcmp_dims_equal(stored->ndim, stored->shape, weight->ndim, weight->shape);
+}
+
+/* Make them listed only, as in files of torch.save. */
+static enum gradcmp_status leave_other_shapes(struct naming *naming) {
+    const char *first = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < naming->catalogue->stored_count; i++) {
+        struct gcmp_dcp_key *key = &naming->keys[i];
+        if (is_of_other_shape(naming, i)) {
+            first = count++ == 0 ? key->text : first;
+            key->state = NULL; /* the name stays: what is kept of the parameter is not lost */
+        }
+    }
+    return count == 0 ? GRADCMP_OK
+                      : gcmp_catalogue_note(naming->catalogue, naming->error,
+                                            "%zu tensors are listed, not read: %.120s "
+                                            "(of another shape than its parameter)%s",
+                                            count, first, count > 1 ? " ..." : "");
+}
+
 static void write_names(struct naming *naming) {
     for (size_t i = 0; i < naming->catalogue->stored_count; i++) {
         struct gradcmp_stored *stored = &naming->catalogue->stored[i];
@@ -135,6 +174,7 @@ enum gradcmp_status gcmp_dcp_assign_names(struct gradcmp_catalogue *catalogue,
     GCMP_TRY_OUT(gcmp_dcp_name_numbers(
         catalogue, keys,
         &(struct gcmp_dcp_weights){naming.models, naming.model_count, &naming.model_names}, error));
+    GCMP_TRY_OUT(leave_other_shapes(&naming));
     name_layout(catalogue, keys);
     write_names(&naming);
     status = gcmp_note_quantised(catalogue, error);

@@ -414,6 +414,33 @@ static void test_assign__tensors_at_the_top_hide_no_model(void **state) {
     naming_free(naming);
 }
 
+static void test_assign__states_of_another_shape_are_listed_only(void **state) {
+    (void)state;
+    static const struct item items[] = {
+        {"model.a", 2, {4, 3}, F32},
+        {"model.b", 1, {3}, F32},
+        {"optimizer.state.a.row_var", 2, {4, 1}, F32},
+        {"optimizer.state.a.col_var", 2, {1, 3}, F32},
+        {"optimizer.state.a.lr", 0, {0}, F32},
+        {"optimizer.state.a.step", 0, {0}, F32},
+        {"optimizer.state.a.code", 1, {12}, F32},   /* flat */
+        {"optimizer.state.a.exp_avg", 1, {3}, F32}, /* refused where it is read */
+        {"optimizer.state.b.variance", 1, {3}, F32},
+        {"optimizer.state.frozen.row_var", 2, {4, 1}, F32},
+    };
+    static const char *const names[] = {"a", "b", "a", "a", "a", "a", "a", "a", "b", "frozen"};
+    static const char *const states[] = {"param", "param", "-",       "-",        "-",
+                                         "step",  "code",  "exp_avg", "variance", "row_var"};
+    struct naming_case *naming = ASSIGN(items);
+    expect_names(naming, names);
+    expect_states(naming, states);
+    assert_int_equal(naming->catalogue.note_count, 1);
+    assert_string_equal(naming->catalogue.notes[0],
+                        "3 tensors are listed, not read: optimizer.state.a.row_var (of another "
+                        "shape than its parameter) ...");
+    naming_free(naming);
+}
+
 static void test_assign__layout_from_keys_where_nothing_says_it(void **state) {
     (void)state;
     static const struct item buckets[] = {
@@ -498,6 +525,7 @@ int main(void) {
         cmocka_unit_test(test_assign__models_beside_each_other),
         cmocka_unit_test(test_assign__a_dict_without_weights_is_no_model),
         cmocka_unit_test(test_assign__tensors_at_the_top_hide_no_model),
+        cmocka_unit_test(test_assign__states_of_another_shape_are_listed_only),
         cmocka_unit_test(test_assign__layout_from_keys_where_nothing_says_it),
         cmocka_unit_test(test_assign__codes_with_scales_are_quantised_weights),
         cmocka_unit_test(test_assign__a_scale_beside_a_weight_of_numbers_is_a_parameter),
