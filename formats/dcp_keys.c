@@ -47,6 +47,26 @@ static const char *const other_words[] = {
     "scaler",     "args",      NULL,
 };
 
+/* Dicts beside weights, and the last parts of such words ("loss_history"). */
+static const char *const beside_words[] = {
+    "opt",
+    "sched",
+    "config",
+    "cfg",
+    "loops",
+    "replay",
+    "callbacks",
+    "trainer_state",
+    "training_state",
+    "hyper_parameters",
+    "rng_states",
+    "scaler_state",
+    NULL,
+};
+static const char *const beside_parts[] = {"rng",       "metric",     "metrics",
+                                           "scheduler", "schedulers", "dataloader",
+                                           "hparams",   "history",    NULL};
+
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 static bool is_known_state(const char *text, size_t bytes) {
@@ -76,13 +96,34 @@ static bool is_optimizer(const char *word, size_t bytes) {
     return false;
 }
 
-bool gcmp_dcp_is_beside_weights(const char *word, size_t bytes, bool with_averages) {
-    static const char *const words[] = {"rng", "metrics", NULL};
-    static const char extra[] = "_extra_state";
-    size_t extra_bytes = sizeof extra - 1;
-    return gcmp_find_word(word, bytes, words) != NULL || is_other_word(word, bytes) ||
-           is_optimizer(word, bytes) || (!with_averages && gcmp_is_word(word, bytes, "ema")) ||
-           (bytes >= extra_bytes && memcmp(word + bytes - extra_bytes, extra, extra_bytes) == 0);
+bool gcmp_dcp_is_average(const char *word, size_t bytes) {
+    static const char *const words[] = {"ema", "swa", "averaged", "shadow", NULL};
+    return gcmp_find_word(word, bytes, words) != NULL;
+}
+
+bool gcmp_dcp_is_extra_state(const char *word, size_t bytes) {
+    static const char end[] = "_extra_state";
+    size_t end_bytes = sizeof end - 1;
+    return bytes >= end_bytes && memcmp(word + bytes - end_bytes, end, end_bytes) == 0;
+}
+
+bool gcmp_dcp_is_of_module(const char *name) {
+    return strchr(name, '.') != NULL || strcmp(name, "weight") == 0 || strcmp(name, "bias") == 0;
+}
+
+bool gcmp_dcp_is_beside_weights(const char *word, size_t bytes) {
+    size_t part = bytes; /* where the last part begins */
+    while (part > 0 && word[part - 1] != '_') {
+        part--;
+    }
+    return is_other_word(word, bytes) || gcmp_find_word(word, bytes, beside_words) != NULL ||
+           gcmp_find_word(word + part, bytes - part, beside_parts) != NULL ||
+           is_optimizer(word, bytes) || gcmp_dcp_is_extra_state(word, bytes);
+}
+
+bool gcmp_dcp_may_be_module(const char *word, size_t bytes) {
+    return !is_optimizer(word, bytes) && !gcmp_dcp_is_extra_state(word, bytes) &&
+           !gcmp_is_word(word, bytes, "param_groups");
 }
 
 bool gcmp_dcp_is_model(const char *word) {
@@ -300,6 +341,11 @@ static bool is_state_path(const struct route *route) {
             (is_alone && gcmp_dcp_is_clear_state(leaf, strlen(leaf))));
 }
 
+/* True for what is no weight in a model either, whose modules have any names. */
+static bool is_never_weight(const char *word) {
+    return strcmp(word, "param_groups") == 0 || gcmp_dcp_is_extra_state(word, strlen(word));
+}
+
 /* The name of a weight in the dict of a model, or in a dict in that: names are joined by dots. NULL
  * where the path tells of no model. */
 static const char *weight_of(const struct route *route) {
@@ -315,7 +361,7 @@ static const char *weight_of(const struct route *route) {
             bool is_in_list = leaf == NULL && i + 1 == last; /* a place alone is no name */
             return is_below_optimizer(route, i) ? NULL : part_from(route, i + !is_in_list);
         }
-        if (word != NULL && gcmp_dcp_is_beside_weights(word, strlen(word), false)) {
+        if (word != NULL && is_never_weight(word)) {
             return NULL;
         }
     }

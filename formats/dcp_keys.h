@@ -40,9 +40,20 @@ bool gcmp_dcp_is_clear_state(const char *text, size_t bytes);
 /* True for the word of a state, which may be that of a module too ("sum", "param"). */
 bool gcmp_dcp_is_state(const char *text, size_t bytes);
 
-/* True for words that name what is kept beside weights: optimizers, generators, counters, and (not
- * `with_averages`) averages of the weights. */
-bool gcmp_dcp_is_beside_weights(const char *word, size_t bytes, bool with_averages);
+/* True for words that name what is kept beside weights: optimizers, generators, counters. */
+bool gcmp_dcp_is_beside_weights(const char *word, size_t bytes);
+
+/* True for those of them that a module may have as its name too. */
+bool gcmp_dcp_may_be_module(const char *word, size_t bytes);
+
+/* True for the word of averages of the weights. */
+bool gcmp_dcp_is_average(const char *word, size_t bytes);
+
+/* True for the word under which modules keep what is no tensor of theirs. */
+bool gcmp_dcp_is_extra_state(const char *word, size_t bytes);
+
+/* True for a name in a dict that only modules give: joined by dots, or of a layer's tensor. */
+bool gcmp_dcp_is_of_module(const char *name);
 
 /* True for what trainers call the dict of a model's weights. */
 bool gcmp_dcp_is_model(const char *word);

@@ -166,15 +166,20 @@ static bool has_weights(const struct roles *roles, bool loose) {
     return false;
 }
 
-/* True for the dict of an optimizer, of a generator and the like, or in one; and for averages of
- * weights, unless there is nothing else. */
-static bool is_other_dict(const struct roles *roles, const char *text, size_t dict_bytes,
-                          bool with_averages) {
-    for (size_t at = 0; at < dict_bytes;) {
-        size_t bytes = strcspn(text + at, ".");
-        if (gcmp_dcp_is_beside_weights(text + at, bytes, with_averages) ||
-            (gcmp_is_word(text + at, bytes, "state") &&
-             has(&roles->optimizers, text, at == 0 ? 0 : at - 1))) {
+/* True for what stands in the dict of an optimizer, of a generator and the like, or in one, unless
+ * its name is a module's; and for averages of weights, unless there is nothing else. */
+static bool is_other(const struct roles *roles, const struct gcmp_dcp_key *key,
+                     bool with_averages) {
+    bool is_of_module = gcmp_dcp_is_of_module(key->text + key->dict_bytes + 1);
+    for (size_t at = 0; at < key->dict_bytes;) {
+        const char *word = key->text + at;
+        size_t bytes = strcspn(word, ".");
+        bool is_beside = gcmp_dcp_is_beside_weights(word, bytes);
+        bool is_average = gcmp_dcp_is_average(word, bytes);
+        if ((is_beside && !(is_of_module && gcmp_dcp_may_be_module(word, bytes))) ||
+            (is_average && !with_averages) ||
+            (gcmp_is_word(word, bytes, "state") &&
+             has(&roles->optimizers, key->text, at == 0 ? 0 : at - 1))) {
             return true;
         }
         at += bytes + 1;
@@ -183,17 +188,18 @@ static bool is_other_dict(const struct roles *roles, const char *text, size_t di
 }
 
 /* True for a value in a dict that may be a model's. */
-static bool is_candidate(const struct roles *roles, size_t index, bool with_averages) {
+static bool is_candidate(const struct roles *roles, size_t index) {
     const struct gcmp_dcp_key *key = &roles->keys[index];
     return key->kind == GCMP_DCP_OTHER && key->dict_bytes > 0 &&
-           gcmp_dtype_is_float((enum gradcmp_dtype)roles->catalogue->stored[index].dtype) &&
-           !is_other_dict(roles, key->text, key->dict_bytes, with_averages);
+           gcmp_dtype_is_float((enum gradcmp_dtype)roles->catalogue->stored[index].dtype);
 }
 
 static enum gradcmp_status gather_dicts(struct roles *roles, bool with_averages) {
     for (size_t i = 0; i < roles->catalogue->stored_count; i++) {
-        if (is_candidate(roles, i, with_averages) && is_real(&roles->catalogue->stored[i])) {
-            GCMP_TRY(add(roles, &roles->dicts, roles->keys[i].text, roles->keys[i].dict_bytes));
+        const struct gcmp_dcp_key *key = &roles->keys[i];
+        if (is_candidate(roles, i) && is_real(&roles->catalogue->stored[i]) &&
+            !is_other(roles, key, with_averages)) {
+            GCMP_TRY(add(roles, &roles->dicts, key->text, key->dict_bytes));
         }
     }
     return GRADCMP_OK;
@@ -201,7 +207,7 @@ static enum gradcmp_status gather_dicts(struct roles *roles, bool with_averages)
 
 /* Of several dicts, and beside loose tensors, names begin with the path; a place in a list alone is
  * no name. */
-static void take_dicts(const struct roles *roles, bool with_averages, bool has_loose) {
+static void take_dicts(const struct roles *roles, bool has_loose) {
     bool is_one = roles->dicts.count == 1 && !has_loose;
     for (size_t i = 0; i < roles->catalogue->stored_count; i++) {
         struct gcmp_dcp_key *key = &roles->keys[i];
@@ -209,8 +215,7 @@ static void take_dicts(const struct roles *roles, bool with_averages, bool has_l
             key->kind = GCMP_DCP_OTHER; /* objects, and a single number beside them */
             key->name = key->text;
             key->state = NULL;
-        } else if (is_candidate(roles, i, with_averages) &&
-                   has(&roles->dicts, key->text, key->dict_bytes)) {
+        } else if (is_candidate(roles, i) && has(&roles->dicts, key->text, key->dict_bytes)) {
             const char *name = key->text + key->dict_bytes + 1;
             bool is_short = is_one && name[strspn(name, "0123456789")] != '\0';
             key->kind = GCMP_DCP_MODEL;
@@ -233,7 +238,7 @@ static enum gradcmp_status take_any_model(struct roles *roles) {
         GCMP_TRY(gather_dicts(roles, with_averages));
     }
     if (roles->dicts.count > 0) {
-        take_dicts(roles, with_averages, has_loose);
+        take_dicts(roles, has_loose);
     }
     return GRADCMP_OK;
 }

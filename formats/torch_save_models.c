@@ -1,7 +1,7 @@
 /* Decides which dicts of tensors in an object of torch.save are weights. A dict under a word for a
  * model is one, with all that is in it; without such a word, what stands at the top is, with all
- * beside it, as modules keep dicts of extra state and trainers several models. Words tell averaged
- * weights, generators and the like apart; sizes decide where a word names only a small part. */
+ * beside it, as trainers keep several models. Outside of models, words tell averaged weights,
+ * generators and the like apart; sizes decide where a word names only a small part. */
 #include "formats/torch_save_models.h"
 
 #include <string.h>
@@ -11,16 +11,6 @@
 #include "base/word.h"
 #include "formats/dcp_keys.h"
 #include "formats/plain_names.h"
-
-/* Parts of words, between '_'; in a model, where modules have any names, whole words. */
-static const char *const averaged_parts[] = {"ema", "swa", "averaged", "shadow", NULL};
-static const char *const other_parts[] = {"rng",        "optim",   "optimizer", "optimizers",
-                                          "scheduler",  "metric",  "metrics",   "schedulers",
-                                          "dataloader", "hparams", "history",   NULL};
-static const char *const other_words[] = {
-    "opt",         "sched",         "sampler",        "scaler",           "args",
-    "config",      "cfg",           "loops",          "replay",           "callbacks",
-    "train_state", "trainer_state", "training_state", "hyper_parameters", NULL};
 
 /* How the dicts of one object are read. */
 struct reading {
@@ -34,32 +24,20 @@ struct reading {
     size_t models; /* that names tell apart; 0 until they are counted */
 };
 
-static bool has_part(const char *word, const char *const *parts, bool is_in_model) {
-    size_t bytes;
-    if (is_in_model) {
-        return gcmp_find_word(word, strlen(word), parts) != NULL;
-    }
-    for (;; word += bytes + 1) {
-        bytes = strcspn(word, "_");
-        if (gcmp_find_word(word, bytes, parts) != NULL) {
-            return true;
-        }
-        if (word[bytes] == '\0') {
-            return false;
-        }
-    }
-}
-
 void gcmp_pt_enter(struct gcmp_pt_where *where, const char *word, size_t path_bytes) {
+    size_t bytes = strlen(word);
     where->top_bytes = where->top_bytes == 0 ? path_bytes : where->top_bytes;
-    bool is_in_model = where->model_bytes > 0;
-    where->is_averaged = where->is_averaged || has_part(word, averaged_parts, is_in_model);
+    where->is_extra = where->is_extra || gcmp_dcp_is_extra_state(word, bytes);
+    if (where->model_bytes > 0) {
+        return; /* modules have any names */
+    }
+    where->is_averaged = where->is_averaged || gcmp_dcp_is_average(word, bytes);
     if (gcmp_dcp_is_model(word)) {
-        where->model_bytes = where->model_bytes == 0 ? path_bytes : where->model_bytes;
-        where->is_other = false;
-    } else if (has_part(word, other_parts, is_in_model) ||
-               gcmp_find_word(word, strlen(word), other_words) != NULL) {
+        where->model_bytes = path_bytes;
+        where->is_other = where->is_never = false;
+    } else if (gcmp_dcp_is_beside_weights(word, bytes)) {
         where->is_other = true;
+        where->is_never = where->is_never || !gcmp_dcp_may_be_module(word, bytes);
     }
 }
 
@@ -86,6 +64,18 @@ static uint64_t count_elems(const struct gcmp_pt_set *set, size_t first, size_t 
     return sum;
 }
 
+/* True where the names of a dict's tensors are those of a module: joined by dots, or of a layer. */
+static bool has_module_name(const struct gcmp_pt_set *set, const struct gcmp_pt_dict *dict) {
+    size_t path_bytes = strlen(dict->path);
+    for (size_t i = dict->first; i < dict->end; i++) {
+        const char *name = set->tensors[i].key + path_bytes + (path_bytes > 0);
+        if (gcmp_dcp_is_of_module(name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Add the tensors of all dicts, as others where no word tells a state. */
 static enum gradcmp_status walk_all(struct reading *reading) {
     struct gcmp_pt_place *place = reading->place;
@@ -98,16 +88,27 @@ static enum gradcmp_status walk_all(struct reading *reading) {
                                       state != NULL ? state : "param"));
         dict->end = place->set->tensor_count;
         dict->elems = count_elems(place->set, dict->first, dict->end);
+        dict->is_module = has_module_name(place->set, dict);
     }
     return GRADCMP_OK;
 }
 
 /* --- deciding --- */
 
+/* True for a dict under a word for what is no model, unless its names are those of a module. */
+static bool is_beside(const struct gcmp_pt_dict *dict) {
+    const struct gcmp_pt_where *where = &dict->where;
+    return where->is_averaged || where->is_never || (where->is_other && !dict->is_module);
+}
+
+/* True for a dict of tensors that are neither states nor what a module keeps beside them. */
+static bool is_plain(const struct gcmp_pt_dict *dict) {
+    return !dict->has_states && !dict->where.is_extra && state_of_word(dict->word) == NULL;
+}
+
 /* True for a dict that may be a model's. */
 static bool may_be_model(const struct reading *reading, const struct gcmp_pt_dict *dict) {
-    return !dict->has_states && state_of_word(dict->word) == NULL &&
-           (reading->takes_others || !(dict->where.is_other || dict->where.is_averaged)) &&
+    return is_plain(dict) && (reading->takes_others || !is_beside(dict)) &&
            (reading->takes_small || dict->elems > 0 || dict->where.model_bytes > 0);
 }
 
@@ -133,10 +134,9 @@ static void choose_begin(struct reading *reading) {
     bool has_own = false, has_large = false, has_tensors = false, has_word = false;
     for (size_t i = 0; i < reading->count; i++) {
         const struct gcmp_pt_dict *dict = &reading->dicts[i];
-        bool is_plain = !dict->has_states && state_of_word(dict->word) == NULL;
-        has_own = has_own || (is_plain && (dict->elems > 0 || dict->where.model_bytes > 0) &&
-                              !dict->where.is_other && !dict->where.is_averaged);
-        has_large = has_large || (is_plain && dict->elems > 0);
+        bool is_any = dict->elems > 0 || dict->where.model_bytes > 0;
+        has_own = has_own || (is_plain(dict) && is_any && !is_beside(dict));
+        has_large = has_large || (is_plain(dict) && dict->elems > 0);
     }
     reading->takes_others = !has_own;
     reading->takes_small = !has_large;
@@ -148,18 +148,37 @@ static void choose_begin(struct reading *reading) {
     reading->begin = has_tensors ? AT_TENSORS : has_word ? AT_WORD : ANYWHERE;
 }
 
+/* True where an optimizer stands in the same entry of the whole object as the dict. */
+static bool is_trained(const struct reading *reading, const struct gcmp_pt_dict *dict) {
+    const struct gcmp_pt_set *set = reading->place->set;
+    size_t bytes = dict->where.top_bytes;
+    bool found = false;
+    for (size_t i = 0; i < reading->count && !found; i++) {
+        const struct gcmp_pt_dict *other = &reading->dicts[i];
+        found = other->has_states && share_start(dict, bytes, other, other->where.top_bytes);
+    }
+    for (size_t i = 0; i < set->tensor_count && !found; i++) {
+        const struct gcmp_pt_tensor *tensor = &set->tensors[i];
+        found = tensor->kind == GCMP_PT_STATE && strncmp(tensor->key, dict->path, bytes) == 0 &&
+                tensor->key[bytes] == '.';
+    }
+    return found;
+}
+
 /* True where what words call models is the smaller part: beside the tensors at the top, or beside
- * the entries of the whole object that hold no such model, unless one is an entry itself. */
+ * the entries of the whole object that hold no such model, unless one is an entry itself, or is
+ * trained in one. */
 static bool is_outweighed(const struct reading *reading) {
     uint64_t models = 0, top = 0, outside = 0, entry = 0;
     bool has_model = false, claims_all = false;
-    const struct gcmp_pt_dict *last = NULL;
+    const struct gcmp_pt_dict *last = NULL, *first = NULL;
     for (size_t i = 0; i < reading->count; i++) {
         const struct gcmp_pt_dict *dict = &reading->dicts[i];
         if (!may_be_model(reading, dict)) {
             continue;
         }
         size_t bytes = model_bytes(reading, dict);
+        first = first == NULL && bytes > 0 ? dict : first;
         if (last != NULL &&
             !share_start(last, last->where.top_bytes, dict, dict->where.top_bytes)) {
             outside = gcmp_add_saturated(outside, has_model ? 0 : entry);
@@ -174,7 +193,8 @@ static bool is_outweighed(const struct reading *reading) {
         entry = gcmp_add_saturated(entry, is_top(dict) ? 0 : dict->elems);
     }
     outside = gcmp_add_saturated(outside, has_model ? 0 : entry);
-    return top > models || (!claims_all && outside > 0 && outside >= models);
+    return top > models || (!claims_all && outside > 0 && outside >= models &&
+                            !(first != NULL && is_trained(reading, first)));
 }
 
 static bool is_model(const struct reading *reading, const struct gcmp_pt_dict *dict) {
@@ -275,8 +295,7 @@ static void name_weights(const struct reading *reading, const struct gcmp_pt_dic
 static enum gradcmp_status name_all(const struct reading *reading) {
     size_t taken = 0, plain = 0;
     for (size_t i = 0; i < reading->count; i++) {
-        taken += is_model(reading, &reading->dicts[i]) &&
-                 !gcmp_pt_is_extra_state(reading->dicts[i].path);
+        taken += is_model(reading, &reading->dicts[i]);
         plain += !reading->dicts[i].has_states && state_of_word(reading->dicts[i].word) == NULL;
     }
     if (taken > 1) {

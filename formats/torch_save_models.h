@@ -10,7 +10,10 @@ struct gcmp_pt_where {
     size_t model_bytes; /* to the outermost word of a model */
     size_t root_bytes;  /* to the outermost dict under such a word that holds tensors itself */
     bool is_averaged;   /* under a word for averaged weights */
-    bool is_other;      /* under a word for what is no model, with none of a model below it */
+    bool is_extra;      /* in what a module's get_extra_state gave */
+    /* Under a word for what is no model, with none of a model below it; under one that no module
+     * has. */
+    bool is_other, is_never;
 };
 
 /* A dict of tensors that may be a model's. */
@@ -19,9 +22,11 @@ struct gcmp_pt_dict {
     const char *path, *word; /* word: the last of the path */
     struct gcmp_pt_where where;
     bool has_states; /* names of it tell states ("state.<name>.exp_avg") */
-    /* Of the set's tensors, and how many elements these have; found by gcmp_pt_walk_dicts. */
+    /* Of the set's tensors, how many elements these have, and whether their names are those of a
+     * module; found by gcmp_pt_walk_dicts. */
     size_t first, end;
     uint64_t elems;
+    bool is_module;
 };
 
 /* Take note of a word of the path, which has so many bytes with it. */

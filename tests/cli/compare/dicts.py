@@ -28,6 +28,13 @@ LAYOUTS = {
     "averaged_model": lambda by: {"policy": layers(by), "ema": {"model": layers(1)}},
     "part": lambda by: {"unet": layers(by), "vae": {"model": layers(1, 1)}},
     "trainer": lambda by: {"train_state": {"model": layers(by), "optimizer": OPTIMIZER}, "extra": {"mean": real(1, 8)}},
+    "any_words": lambda by: {"policy": layers(1), "history_encoder": layers(by), "sampler": layers(by), "unet_ema": layers(1)},
+    "beside": lambda by: {
+        "policy": layers(by), "train_metrics": {"loss": real(1)}, "loss_history": {"0": real(1)},
+        "rng_states": {"x": real(1)}, "scaler_state": {"scale": real(1)},
+    },
+    "any_in_model": lambda by: {"model": {"dec": layers(1), "sampler": layers(by), "ema": layers(by), "args": layers(1)}},
+    "teacher": lambda by: {"trainer": {"model": layers(by), "optimizer": OPTIMIZER}, "teacher": layers(1)},
 }
 for name, layout in LAYOUTS.items():
     save(f"{name}_a.pt", layout(1))

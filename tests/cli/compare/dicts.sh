@@ -3,7 +3,8 @@
 . "$TESTS_CLI/lib.sh"
 python3 "$TESTS_CLI/compare/dicts.py"
 for name in buffers extra_state flat_run small_model in_model deep_in_model only_in_model names criterion \
-    two one averaged averaged_model part trainer; do
+    two one averaged averaged_model part trainer \
+    any_words beside any_in_model teacher; do
     echo "== $name"
     gradcmp extract -o out.safetensors ${name}_a.pt
     gradcmp ls ${name}_a.pt | sed -n '/^States/,/^$/p'

@@ -167,7 +167,11 @@ static void test_parse__weights_in_the_dict_of_a_model(void **state) {
         {"model.experts.a", "(Vmodel\nVexperts\nVa\nt.", T, GCMP_DCP_MODEL, "experts.a", "param"},
         {"model.experts.1", "(Vmodel\nVexperts\nI1\nt.", T, GCMP_DCP_MODEL, "experts.1", "param"},
         {"net.1", "(Vnet\nI1\nt.", T, GCMP_DCP_MODEL, "net.1", "param"}, /* of a list */
-        {"model.ema.w", "(Vmodel\nVema\nVw\nt.", T, GCMP_DCP_OTHER, "model.ema.w", NULL},
+        {"model.ema.w", "(Vmodel\nVema\nVw\nt.", T, GCMP_DCP_MODEL, "ema.w", "param"},
+        {"model.sampler.a.w", "(Vmodel\nVsampler\nVa.w\nt.", T, GCMP_DCP_MODEL, "sampler.a.w",
+         "param"},
+        {"model.param_groups.0.lr", "(Vmodel\nVparam_groups\nI0\nVlr\nt.", T, GCMP_DCP_OTHER,
+         "model.param_groups.0.lr", NULL},
         {"model.a._extra_state.scale", "(Vmodel\nVa._extra_state\nVscale\nt.", T, GCMP_DCP_OTHER,
          "model.a._extra_state.scale", NULL},
         {"optim.model.a.b", "(Voptim\nVmodel\nVa\nVb\nt.", T, GCMP_DCP_OTHER, "optim.model.a.b",
@@ -182,12 +186,36 @@ static void test_parse__weights_in_the_dict_of_a_model(void **state) {
     CHECK_ALL(cases);
 }
 
+/* Whole words, or their last part, tell what stands beside weights; modules may have such names. */
+static void test_words__beside_weights(void **state) {
+    (void)state;
+    static const char *const beside[] = {"optimizer",    "gen_optim",     "optimizer_0",
+                                         "lr_scheduler", "train_metrics", "loss_history",
+                                         "rng_states",   "scaler_state",  "sampler",
+                                         "rng",          "config",        "_extra_state"};
+    static const char *const others[] = {"history_encoder", "stats_net", "loader_net", "rng_net",
+                                         "config_encoder",  "args_head", "loss",       "ema_unet",
+                                         "transformer_ema", "policy",    "",           "_"};
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        assert_true(gcmp_dcp_is_beside_weights(beside[i], strlen(beside[i])));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_false(gcmp_dcp_is_beside_weights(others[i], strlen(others[i])));
+        assert_false(gcmp_dcp_is_average(others[i], strlen(others[i])));
+    }
+    assert_true(gcmp_dcp_may_be_module("sampler", strlen("sampler")));
+    assert_false(gcmp_dcp_may_be_module("gen_optim", strlen("gen_optim")));
+    assert_true(gcmp_dcp_is_of_module("layers.0.weight") && gcmp_dcp_is_of_module("bias"));
+    assert_false(gcmp_dcp_is_of_module("loss"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse__megatron),
         cmocka_unit_test(test_parse__torch),
         cmocka_unit_test(test_parse__path_of_the_writer),
         cmocka_unit_test(test_parse__weights_in_the_dict_of_a_model),
+        cmocka_unit_test(test_words__beside_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
