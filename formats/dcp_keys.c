@@ -111,18 +111,32 @@ bool gcmp_dcp_is_of_module(const char *name) {
     return strchr(name, '.') != NULL || strcmp(name, "weight") == 0 || strcmp(name, "bias") == 0;
 }
 
-bool gcmp_dcp_is_beside_weights(const char *word, size_t bytes) {
-    size_t part = bytes; /* where the last part begins */
-    while (part > 0 && word[part - 1] != '_') {
-        part--;
+/* Where the last part of a word begins, behind the last "_". */
+static size_t last_part(const char *word, size_t bytes) {
+    while (bytes > 0 && word[bytes - 1] != '_') {
+        bytes--;
     }
+    return bytes;
+}
+
+bool gcmp_dcp_is_beside_weights(const char *word, size_t bytes) {
+    size_t part = last_part(word, bytes);
     return is_other_word(word, bytes) || gcmp_find_word(word, bytes, beside_words) != NULL ||
            gcmp_find_word(word + part, bytes - part, beside_parts) != NULL ||
            is_optimizer(word, bytes) || gcmp_dcp_is_extra_state(word, bytes);
 }
 
+/* True for a word that ends as one of an optimizer: "gen_optim", "optimizer_0", "optim_state". */
+static bool ends_as_optimizer(const char *word, size_t bytes) {
+    static const char *const ends[] = {"state", "states", "dict", "group", "groups", NULL};
+    size_t part = last_part(word, bytes), part_bytes = bytes - part;
+    return is_optimizer(word, bytes) && (is_optimizer(word + part, part_bytes) || part_bytes < 2 ||
+                                         strspn(word + part, "0123456789") >= part_bytes ||
+                                         gcmp_find_word(word + part, part_bytes, ends) != NULL);
+}
+
 bool gcmp_dcp_may_be_module(const char *word, size_t bytes) {
-    return !is_optimizer(word, bytes) && !gcmp_dcp_is_extra_state(word, bytes) &&
+    return !ends_as_optimizer(word, bytes) && !gcmp_dcp_is_extra_state(word, bytes) &&
            !gcmp_is_word(word, bytes, "param_groups");
 }
 

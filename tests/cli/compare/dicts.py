@@ -28,7 +28,7 @@ LAYOUTS = {
     "averaged_model": lambda by: {"policy": layers(by), "ema": {"model": layers(1)}},
     "part": lambda by: {"unet": layers(by), "vae": {"model": layers(1, 1)}},
     "trainer": lambda by: {"train_state": {"model": layers(by), "optimizer": OPTIMIZER}, "extra": {"mean": real(1, 8)}},
-    "any_words": lambda by: {"policy": layers(1), "history_encoder": layers(by), "sampler": layers(by), "unet_ema": layers(1)},
+    "any_words": lambda by: {"policy": layers(1), "history_encoder": layers(by), "sampler": layers(by), "optim_net": layers(1)},
     "beside": lambda by: {
         "policy": layers(by), "train_metrics": {"loss": real(1)}, "loss_history": {"0": real(1)},
         "rng_states": {"x": real(1)}, "scaler_state": {"scale": real(1)},
