@@ -93,8 +93,8 @@ static const char *scalar_text(const json_t *value, char **made) {
     }
     for (size_t digits = DBL_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
         free(*made);
-        *made =
-            json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | (size_t)JSON_REAL_PRECISION(digits));
+        *made = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS |
+                                      (size_t)JSON_REAL_PRECISION(digits));
         json_t *back = *made == NULL ? NULL : json_loads(*made, JSON_DECODE_ANY, NULL);
         bool is_whole = json_equal(back, value);
         json_decref(back);
@@ -261,16 +261,67 @@ static bool is_bare(const struct gcmp_yaml *scalar) {
            gcmp_yaml_real(scalar, &real);
 }
 
+/* A text as JSON writes it. */
+static void add_quoted(struct gcmp_text *text, const char *value) {
+    gcmp_text_add(text, "\"");
+    for (const char *at = value; *at != '\0'; at++) {
+        if (*at == '"' || *at == '\\') {
+            gcmp_text_add(text, "\\");
+        }
+        if ((unsigned char)*at < ' ') {
+            gcmp_text_addf(text, "\\u%04x", (unsigned)*at);
+        } else {
+            gcmp_text_add_bytes(text, at, 1);
+        }
+    }
+    gcmp_text_add(text, "\"");
+}
+
 static void add_scalar(struct gcmp_text *text, const struct gcmp_yaml *scalar) {
     bool truth;
     if (gcmp_yaml_is_null(scalar)) {
         gcmp_text_add(text, "null");
     } else if (gcmp_yaml_bool(scalar, &truth)) {
         gcmp_text_add(text, truth ? "true" : "false");
+    } else if (is_bare(scalar)) {
+        gcmp_text_add(text, scalar->text);
     } else {
-        const char *quote = is_bare(scalar) ? "" : "\"";
-        gcmp_text_addf(text, "%s%s%s", quote, scalar->text, quote);
+        add_quoted(text, scalar->text);
     }
+}
+
+/* A mapping's pair, for sorting. */
+struct pair {
+    const char *key;
+    const struct gcmp_yaml *value;
+};
+
+static int order_pairs(const void *a, const void *b) {
+    return strcmp(((const struct pair *)a)->key, ((const struct pair *)b)->key);
+}
+
+static void add_yaml(struct gcmp_text *text, const struct gcmp_yaml *node);
+
+/* Write a mapping in the order of its keys. */
+static void add_mapping(struct gcmp_text *text, const struct gcmp_yaml *mapping) {
+    struct pair *pairs = calloc(mapping->count + 1, sizeof *pairs);
+    if (pairs == NULL) {
+        text->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < mapping->count; i++) {
+        pairs[i] = (struct pair){mapping->keys[i]->text, mapping->items[i]};
+    }
+    qsort(pairs, mapping->count, sizeof *pairs, order_pairs);
+    gcmp_text_add(text, "{");
+    for (size_t i = 0; i < mapping->count; i++) {
+        gcmp_text_add(text, i == 0 ? "" : ",");
+        add_quoted(text, pairs[i].key);
+        gcmp_text_add(text, ":");
+        add_yaml(text, pairs[i].value);
+    }
+    gcmp_text_add(text, "}");
+    free(pairs);
 }
 
 /* Write a list or mapping as JSON does without blanks. The parser bounds its depth. */
@@ -279,16 +330,16 @@ static void add_yaml(struct gcmp_text *text, const struct gcmp_yaml *node) {
         add_scalar(text, node);
         return;
     }
-    bool is_mapping = node->kind == GCMP_YAML_MAPPING;
-    gcmp_text_add(text, is_mapping ? "{" : "[");
+    if (node->kind == GCMP_YAML_MAPPING) {
+        add_mapping(text, node);
+        return;
+    }
+    gcmp_text_add(text, "[");
     for (size_t i = 0; i < node->count; i++) {
         gcmp_text_add(text, i == 0 ? "" : ",");
-        if (is_mapping) {
-            gcmp_text_addf(text, "\"%s\":", node->keys[i]->text);
-        }
         add_yaml(text, node->items[i]);
     }
-    gcmp_text_add(text, is_mapping ? "}" : "]");
+    gcmp_text_add(text, "]");
 }
 
 static const char *yaml_text(struct gcmp_arena *arena, const struct gcmp_yaml *node) {

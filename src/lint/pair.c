@@ -4,6 +4,7 @@
 
 #include "base/word.h"
 #include "lint/lint.h"
+#include "lint/value.h"
 
 /* What decides what is computed: data, start, batch, model, precision. */
 static const char *const spoiling[] = {
@@ -252,69 +253,6 @@ static const char *const without_case[] = {
     "NCCL_ALGO", "NCCL_PROTO",         "NCCL_DEBUG", "NCCL_DEBUG_SUBSYS",
     "NCCL_NET",  "HCCL_DETERMINISTIC", NULL};
 
-/* A number as it is written: 0.DIGITS times ten to the place, without zeros on either end. */
-struct decimal {
-    char digits[64];
-    size_t count;
-    long place;
-    bool is_negative;
-};
-
-static bool read_exponent(const char *at, long *out) {
-    bool is_negative = *at == '-';
-    at += *at == '-' || *at == '+';
-    size_t digits = strspn(at, "0123456789");
-    if (digits == 0 || digits > 6 || at[digits] != '\0') {
-        return false;
-    }
-    *out = 0;
-    for (; *at != '\0'; at++) {
-        *out = *out * 10 + (*at - '0');
-    }
-    *out = is_negative ? -*out : *out;
-    return true;
-}
-
-/* Read a whole text as a decimal number; false for anything else, and for more digits than fit. */
-static bool read_decimal(const char *text, struct decimal *out) {
-    bool has_point = false, has_digit = false;
-    long exponent = 0;
-    *out = (struct decimal){.is_negative = *text == '-'};
-    text += *text == '-' || *text == '+';
-    for (; (*text >= '0' && *text <= '9') || (*text == '.' && !has_point); text++) {
-        if (*text == '.') {
-            has_point = true;
-            continue;
-        }
-        bool is_leading = out->count == 0 && *text == '0';
-        has_digit = true;
-        out->place += is_leading ? -(long)has_point : !has_point;
-        if (!is_leading && out->count == sizeof out->digits) {
-            return false;
-        }
-        if (!is_leading) {
-            out->digits[out->count++] = *text;
-        }
-    }
-    if (!has_digit || (*text != '\0' &&
-                       ((*text != 'e' && *text != 'E') || !read_exponent(text + 1, &exponent)))) {
-        return false;
-    }
-    while (out->count > 0 && out->digits[out->count - 1] == '0') {
-        out->count--;
-    }
-    out->place = out->count == 0 ? 0 : out->place + exponent;
-    out->is_negative = out->is_negative && out->count > 0;
-    return true;
-}
-
-/* True for one number that is written in two ways: 1, 1.0; 1e-5, 0.00001. */
-static bool is_same_number(const char *a, const char *b) {
-    struct decimal x, y;
-    return read_decimal(a, &x) && read_decimal(b, &y) && x.is_negative == y.is_negative &&
-           x.count == y.count && x.place == y.place && memcmp(x.digits, y.digits, x.count) == 0;
-}
-
 static bool is_bool(const char *text) {
     return strcasecmp(text, "true") == 0 || strcasecmp(text, "false") == 0;
 }
@@ -328,34 +266,6 @@ static bool is_case_blind(const struct gcmp_lint_setting *setting) {
                      (setting->kind == GCMP_LINT_ENV && is_in(setting->name, without_case));
 }
 
-/* The next word of a list, as JSON has it ("[0.5,\"a b\"]") or as a command line ("0.5 a b"):
- * quotes, commas and brackets end words as blanks do. */
-static size_t next_word(const char **at) {
-    static const char ends[] = " \t\",[]";
-    *at += strspn(*at, ends);
-    return strcspn(*at, ends);
-}
-
-/* True for one list that a command line and a document or checkpoint spell in their own ways. */
-static bool is_same_list(const struct gcmp_lint_setting *line,
-                         const struct gcmp_lint_setting *list) {
-    if (list->text[0] != '[' || list->more != NULL || line->text[0] == '[') {
-        return false;
-    }
-    const char *parts[] = {line->text, line->more == NULL ? "" : line->more};
-    const char *at = list->text;
-    for (size_t i = 0; i < 2; i++) {
-        for (size_t count; (count = next_word(&parts[i])) > 0; parts[i] += count) {
-            size_t other = next_word(&at);
-            if (count != other || memcmp(parts[i], at, count) != 0) {
-                return false;
-            }
-            at += other;
-        }
-    }
-    return next_word(&at) == 0;
-}
-
 /* True for values that mean the same, whichever way they are written. */
 static bool is_same(const struct gcmp_lint_setting *a, const struct gcmp_lint_setting *b) {
     if (is_nothing(a) && is_nothing(b)) {
@@ -364,7 +274,7 @@ static bool is_same(const struct gcmp_lint_setting *a, const struct gcmp_lint_se
     if (a == NULL || b == NULL || a->text == NULL || b->text == NULL) {
         return false;
     }
-    if (a->kind == GCMP_LINT_ARG && (is_same_list(a, b) || is_same_list(b, a))) {
+    if (a->kind == GCMP_LINT_ARG && gcmp_lint_is_same_list(a, b)) {
         return true;
     }
     if ((a->more == NULL) != (b->more == NULL) ||
@@ -373,7 +283,7 @@ static bool is_same(const struct gcmp_lint_setting *a, const struct gcmp_lint_se
     }
     return strcmp(a->text, b->text) == 0 ||
            (is_case_blind(a) && strcasecmp(a->text, b->text) == 0) ||
-           (a->kind == GCMP_LINT_ARG && is_same_number(a->text, b->text));
+           (a->kind == GCMP_LINT_ARG && gcmp_lint_is_same_number(a->text, b->text));
 }
 
 /* A setting that reads alike in both, and decides: whether it is the same is known only where its
