@@ -12,31 +12,73 @@
 #include "base/text.h"
 #include "lint/text.h"
 
-/* Sections are flat here. An argument whose name an earlier section has too is kept beside it, as
- * "NAME (1)" and so on, so that a pair is compared in all of them. */
-static enum gradcmp_status set_argument(struct gcmp_lint_source *source, const char *key,
+/* The sections that are open, each with a dot behind it: "model.optimizer.". */
+struct section {
+    char path[1024];
+    size_t length_bytes;
+};
+
+/* Open a section within; *outer_bytes takes what closes it again. */
+static enum gradcmp_status open_section(struct section *section, const char *key,
+                                        const struct gcmp_lint_source *source, size_t *outer_bytes,
+                                        struct gradcmp_error *error) {
+    size_t room = sizeof section->path - section->length_bytes;
+    char *at = section->path + section->length_bytes;
+    *outer_bytes = section->length_bytes;
+    int count = snprintf(at, room, "%s.", key + strspn(key, "-"));
+    if (count < 0 || (size_t)count >= room) {
+        GCMP_FAIL_AT(error, GRADCMP_ERROR_LIMIT, source->path, GRADCMP_NO_OFFSET,
+                     "names of sections within each other come to more than %zu bytes",
+                     sizeof section->path - 1);
+    }
+    section->length_bytes += (size_t)count;
+    return GRADCMP_OK;
+}
+
+static void close_section(struct section *section, size_t outer_bytes) {
+    section->length_bytes = outer_bytes;
+    section->path[outer_bytes] = '\0';
+}
+
+/* Set an argument under its path, too, where several sections have its name. */
+static enum gradcmp_status set_by_path(struct gcmp_lint_source *source,
+                                       const struct gcmp_lint_setting *setting,
+                                       struct gradcmp_error *error) {
+    struct gcmp_lint_setting own = *setting;
+    own.kind = GCMP_LINT_ARG;
+    own.name = own.path;
+    own.is_by_path = true;
+    own.is_repeated = false;
+    own.times = 1;
+    return gcmp_lint_set(source, &own, error);
+}
+
+/* Sections are flat here: the last that has a name counts. Where several have it, each is kept
+ * under its path as well, so that a pair is compared in all of them. */
+static enum gradcmp_status set_argument(struct gcmp_lint_source *source,
+                                        const struct section *section, const char *key,
                                         struct gcmp_lint_setting setting,
                                         struct gradcmp_error *error) {
-    size_t before = source->count;
-    struct gcmp_lint_setting earlier = {0};
     const char *name = gcmp_lint_argument_name(source->arena, key);
-    if (name == NULL) {
+    setting.path = name == NULL
+                       ? NULL
+                       : gcmp_arena_format(source->arena, "%s%s",
+                                           section->length_bytes > 0 ? section->path : ".", name);
+    if (setting.path == NULL) {
         GCMP_FAIL_MEMORY(error);
     }
+    setting.section_bytes = strlen(setting.path) - strlen(name);
     const struct gcmp_lint_setting *found = gcmp_lint_find(source, GCMP_LINT_ARG, name);
-    if (found != NULL) {
-        earlier = *found;
+    if (found == NULL || found->is_by_path || name[0] == '\0') {
+        return gcmp_lint_set_argument(source, key, setting, error);
     }
+    if (!found->is_repeated) {
+        struct gcmp_lint_setting earlier = *found;
+        GCMP_TRY(set_by_path(source, &earlier, error));
+    }
+    setting.is_repeated = true;
     GCMP_TRY(gcmp_lint_set_argument(source, key, setting, error));
-    if (earlier.name == NULL || source->count != before) {
-        return GRADCMP_OK;
-    }
-    earlier.name = gcmp_arena_format(source->arena, "%s (%u)", name, earlier.times);
-    if (earlier.name == NULL) {
-        GCMP_FAIL_MEMORY(error);
-    }
-    earlier.times = 1;
-    return gcmp_lint_set(source, &earlier, error);
+    return set_by_path(source, gcmp_lint_find(source, GCMP_LINT_ARG, name), error);
 }
 
 /* Where the last key was found. */
@@ -51,6 +93,7 @@ struct json_reader {
     struct gcmp_lint_source *source;
     struct gradcmp_error *error;
     struct json_place *place;
+    struct section *section;
 };
 
 /* jansson keeps no lines: the next place where the key stands in quotes, since keys are looked at
@@ -114,9 +157,10 @@ static enum gradcmp_status set_json(const struct json_reader *reader, enum gcmp_
         GCMP_FAIL_MEMORY(reader->error);
     }
     setting.is_switch = json_is_boolean(value);
-    enum gradcmp_status status = kind == GCMP_LINT_ENV
-                                     ? gcmp_lint_set(reader->source, &setting, reader->error)
-                                     : set_argument(reader->source, key, setting, reader->error);
+    enum gradcmp_status status =
+        kind == GCMP_LINT_ENV
+            ? gcmp_lint_set(reader->source, &setting, reader->error)
+            : set_argument(reader->source, reader->section, key, setting, reader->error);
     free(made);
     return status;
 }
@@ -178,7 +222,11 @@ static enum gradcmp_status read_json_args(const struct json_reader *reader, json
             GCMP_TRY(set_json(reader, GCMP_LINT_ARG, key, wrapped));
         } else if (json_is_object(value)) {
             reader->source->has_args = reader->source->has_args || is_args_name(key);
+            size_t outer_bytes;
+            GCMP_TRY(
+                open_section(reader->section, key, reader->source, &outer_bytes, reader->error));
             GCMP_TRY(read_json_args(reader, value, depth + 1));
+            close_section(reader->section, outer_bytes);
         } else {
             reader->source->has_args = true;
             GCMP_TRY(set_json(reader, GCMP_LINT_ARG, key, value));
@@ -226,7 +274,8 @@ static enum gradcmp_status read_json(const char *bytes, size_t length_bytes,
                      "line %d, column %d: %.200s", trouble.line, trouble.column, trouble.text);
     }
     struct json_place place = {bytes, 1, 0};
-    struct json_reader reader = {bytes, source, error, &place};
+    struct section section = {0};
+    struct json_reader reader = {bytes, source, error, &place, &section};
     enum gradcmp_status status = is_environment(document) ? read_json_env(&reader, document)
                                                           : read_json_args(&reader, document, 0);
     json_decref(document);
@@ -350,10 +399,12 @@ static const char *yaml_text(struct gcmp_arena *arena, const struct gcmp_yaml *n
     return own;
 }
 
-static enum gradcmp_status set_yaml(struct gcmp_lint_source *source, enum gcmp_lint_kind kind,
+/* `section` NULL: a variable of the environment. */
+static enum gradcmp_status set_yaml(struct gcmp_lint_source *source, const struct section *section,
                                     const struct gcmp_yaml *key, const struct gcmp_yaml *value,
                                     struct gradcmp_error *error) {
     bool truth = false;
+    enum gcmp_lint_kind kind = section == NULL ? GCMP_LINT_ENV : GCMP_LINT_ARG;
     struct gcmp_lint_setting setting = {.kind = kind, .name = key->text, .line = key->line};
     if (value->kind != GCMP_YAML_SCALAR) {
         setting.text = yaml_text(source->arena, value);
@@ -371,7 +422,7 @@ static enum gradcmp_status set_yaml(struct gcmp_lint_source *source, enum gcmp_l
         setting.text = setting.text == NULL ? "" : setting.text;
         return gcmp_lint_set(source, &setting, error);
     }
-    return set_argument(source, key->text, setting, error);
+    return set_argument(source, section, key->text, setting, error);
 }
 
 static enum gradcmp_status read_yaml_env(struct gcmp_lint_source *source,
@@ -384,7 +435,7 @@ static enum gradcmp_status read_yaml_env(struct gcmp_lint_source *source,
                            "the value of the environment variable \"%.100s\" is no text",
                            mapping->keys[i]->text);
         }
-        GCMP_TRY(set_yaml(source, GCMP_LINT_ENV, mapping->keys[i], mapping->items[i], error));
+        GCMP_TRY(set_yaml(source, NULL, mapping->keys[i], mapping->items[i], error));
     }
     return GRADCMP_OK;
 }
@@ -401,19 +452,22 @@ static bool is_yaml_environment(const struct gcmp_yaml *mapping) {
     return mapping->count > 0;
 }
 
-static enum gradcmp_status read_yaml_args(struct gcmp_lint_source *source,
+static enum gradcmp_status read_yaml_args(struct gcmp_lint_source *source, struct section *section,
                                           const struct gcmp_yaml *mapping,
                                           struct gradcmp_error *error) {
     for (size_t i = 0; i < mapping->count; i++) {
         const struct gcmp_yaml *value = mapping->items[i];
         if (value->kind == GCMP_YAML_MAPPING && mapping->keys[i]->text[0] != '-') {
             bool is_env = is_env_name(mapping->keys[i]->text) && is_yaml_environment(value);
+            size_t outer_bytes;
+            GCMP_TRY(open_section(section, mapping->keys[i]->text, source, &outer_bytes, error));
             GCMP_TRY(is_env ? read_yaml_env(source, value, error)
-                            : read_yaml_args(source, value, error));
+                            : read_yaml_args(source, section, value, error));
+            close_section(section, outer_bytes);
             continue;
         }
         source->has_args = true;
-        GCMP_TRY(set_yaml(source, GCMP_LINT_ARG, mapping->keys[i], value, error));
+        GCMP_TRY(set_yaml(source, section, mapping->keys[i], value, error));
     }
     return GRADCMP_OK;
 }
@@ -475,11 +529,12 @@ static enum gradcmp_status read_yaml_sections(struct gcmp_lint_source *source,
                                               const struct gcmp_yaml *document, bool *found,
                                               struct gradcmp_error *error) {
     for (size_t i = 0; i < document->count; i++) {
+        struct section section = {0};
         const struct gcmp_yaml *value = document->items[i];
         if (is_args_name(document->keys[i]->text) && is_section(value)) {
             *found = source->has_args = true;
             if (!gcmp_yaml_is_null(value)) {
-                GCMP_TRY(read_yaml_args(source, value, error));
+                GCMP_TRY(read_yaml_args(source, &section, value, error));
             }
         }
     }
@@ -490,6 +545,7 @@ static enum gradcmp_status read_yaml_sections(struct gcmp_lint_source *source,
 static enum gradcmp_status read_yaml_rest(struct gcmp_lint_source *source,
                                           const struct gcmp_yaml *document,
                                           struct gradcmp_error *error) {
+    struct section section = {0};
     struct gcmp_yaml rest = {.kind = GCMP_YAML_MAPPING, .line = document->line};
     rest.items = gcmp_arena_alloc(source->arena, document->count, sizeof *rest.items);
     rest.keys = gcmp_arena_alloc(source->arena, document->count, sizeof *rest.keys);
@@ -502,7 +558,7 @@ static enum gradcmp_status read_yaml_rest(struct gcmp_lint_source *source,
             rest.keys[rest.count++] = document->keys[i];
         }
     }
-    return read_yaml_args(source, &rest, error);
+    return read_yaml_args(source, &section, &rest, error);
 }
 
 enum gradcmp_status gcmp_lint_read_yaml(const char *bytes, size_t length_bytes,

@@ -61,6 +61,7 @@ enum gradcmp_status gcmp_lint_set(struct gcmp_lint_source *source,
     GCMP_TRY(copy(source->arena, &own.text, error));
     GCMP_TRY(copy(source->arena, &own.more, error));
     GCMP_TRY(copy(source->arena, &own.raw, error));
+    GCMP_TRY(copy(source->arena, &own.path, error));
     unsigned times = own.times > 0 ? own.times : 1;
     own.times = source->settings[index].times + (own.is_unset ? 0 : times);
     source->settings[index] = own;

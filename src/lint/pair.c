@@ -223,13 +223,12 @@ static bool is_nothing(const struct gcmp_lint_setting *setting) {
            (setting->more == NULL && strcmp(setting->text, "false") == 0);
 }
 
-/* The name by which an argument is known: without the sections before it ("model.hidden_dropout"),
- * and without the count behind one that several sections have ("seed (1)"). */
+/* The name by which an argument is known: without the sections before it, "model.hidden_dropout".
+ */
 static bool is_argument_in(const char *name, const char *const names[]) {
     const char *dot = strrchr(name, '.');
     const char *own = dot == NULL ? name : dot + 1;
-    const char *count = strstr(own, " (");
-    return gcmp_find_word(own, count == NULL ? strlen(own) : (size_t)(count - own), names) != NULL;
+    return is_in(own, names);
 }
 
 static const char *rule_of(const struct gcmp_lint_setting *setting) {
@@ -326,6 +325,7 @@ static enum gradcmp_status compare(struct gcmp_lint_content *content,
         return judge_same(content, a, b, error);
     }
     struct gcmp_lint_finding finding = {.subject = there->name, .line = there->line};
+    finding.subject += there->is_by_path && there->path[0] == '.'; /* at the top */
     finding.file = a != NULL ? sources[0].path : sources[1].path;
     finding.value =
         gcmp_arena_format(arena, "%s%s%s | %s%s%s", gcmp_lint_shown(a), more_of(a) ? " " : "",
@@ -385,6 +385,41 @@ static bool has_kind(const struct gcmp_lint_source *source, enum gcmp_lint_kind 
                                    : source->has_packages;
 }
 
+static const struct gcmp_lint_setting *find_plain(const struct gcmp_lint_source *source,
+                                                  const struct gcmp_lint_setting *setting) {
+    const char *name = setting->is_by_path ? setting->path + setting->section_bytes : setting->name;
+    return gcmp_lint_find(source, setting->kind, name);
+}
+
+/* What a setting is compared with in the other source; NULL: nothing. */
+static const struct gcmp_lint_setting *find_other(const struct gcmp_lint_source *other,
+                                                  const struct gcmp_lint_setting *setting) {
+    const struct gcmp_lint_setting *plain = find_plain(other, setting), *same = NULL;
+    if (setting->is_by_path || (plain != NULL && plain->is_repeated && setting->path != NULL)) {
+        same = gcmp_lint_find(other, setting->kind, setting->path);
+    }
+    if (same == NULL && setting->is_by_path && plain != NULL && plain->path != NULL &&
+        !plain->is_repeated && strcmp(plain->path, setting->path) == 0) {
+        same = plain;
+    }
+    return same != NULL || setting->is_by_path ? same : plain;
+}
+
+/* True for a name of several sections, of which the last counts alone, where it is compared by the
+ * sections; and for the last section's own value where it is not. */
+static bool is_twice(const struct gcmp_lint_source *own, const struct gcmp_lint_source *other,
+                     const struct gcmp_lint_setting *setting) {
+    const struct gcmp_lint_setting *plain =
+        setting->is_by_path ? find_plain(own, setting) : setting;
+    if (plain == NULL || !plain->is_repeated) {
+        return false;
+    }
+    const struct gcmp_lint_setting *found = find_plain(other, plain);
+    bool by_path = found == NULL || found->is_repeated ||
+                   (found->path != NULL && gcmp_lint_find(own, found->kind, found->path) != NULL);
+    return setting->is_by_path ? !by_path && strcmp(plain->path, setting->path) == 0 : by_path;
+}
+
 enum gradcmp_status gcmp_lint_judge_pair(struct gcmp_lint_content *content,
                                          struct gcmp_arena *arena, struct gradcmp_error *error) {
     struct gcmp_lint_source *a = &content->run.sources[0], *b = &content->run.sources[1];
@@ -398,14 +433,14 @@ enum gradcmp_status gcmp_lint_judge_pair(struct gcmp_lint_content *content,
     }
     for (size_t i = 0; i < a->count; i++) {
         const struct gcmp_lint_setting *one = &a->settings[i];
-        if (!one->is_unset && has_kind(b, one->kind)) {
-            GCMP_TRY(compare(content, one, gcmp_lint_find(b, one->kind, one->name), arena, error));
+        if (!one->is_unset && has_kind(b, one->kind) && !is_twice(a, b, one)) {
+            GCMP_TRY(compare(content, one, find_other(b, one), arena, error));
         }
     }
     for (size_t i = 0; i < b->count; i++) {
         const struct gcmp_lint_setting *one = &b->settings[i];
-        if (!one->is_unset && has_kind(a, one->kind) &&
-            gcmp_lint_find(a, one->kind, one->name) == NULL) {
+        if (!one->is_unset && has_kind(a, one->kind) && !is_twice(b, a, one) &&
+            find_other(a, one) == NULL) {
             GCMP_TRY(compare(content, NULL, one, arena, error));
         }
     }

@@ -58,3 +58,18 @@ verdict yaml 'ENV_VARS: {NCCL_ALGO: Ring}
 MODEL_ARGS: {--deterministic-mode: true}
 TEST_TYPE: regular
 other: {seed: 1}'
+# Sections in another order, or more of them.
+verdict json '{"data": {"seed": 42}, "rng": {"seed": 7}, "seed": 1}' \
+    '{"seed": 1, "rng": {"seed": 7}, "data": {"seed": 42}}'
+verdict yaml 'data: {seed: 42}
+rng: {seed: 7}' 'rng: {seed: 7}
+data: {seed: 42}'
+verdict yaml 'data: {seed: 42}
+rng: {seed: 7}' 'rng: {seed: 42}
+data: {seed: 7}'
+verdict json '{"model": {"name": "a"}, "data": {"name": "b"}, "seed": 1}' \
+    '{"run": {"name": "c"}, "model": {"name": "a"}, "data": {"name": "b"}, "seed": 2}'
+verdict json '{"model": {"seed": 1}}' '{"data": {"seed": 2}, "model": {"seed": 1}}'
+verdict json '{"data": {"seed": 2}, "model": {"seed": 1}}' '{"model": {"seed": 3}}'
+verdict json '{"a": {"seed": 2}, "b": {"seed": 1}}' '{"seed": 1}'
+verdict json '{"a": {"seed": 2}, "seed": 1}' '{"seed": 3, "a": {"seed": 2}}'
