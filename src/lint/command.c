@@ -353,7 +353,9 @@ static enum gradcmp_status run_reader(struct gcmp_script *script, size_t head) {
 
 /* eval "...": a script in words. Setting up conda or an agent sets nothing that is looked at. */
 static enum gradcmp_status run_eval(struct gcmp_script *script, size_t head) {
-    static const char *const harmless[] = {"conda", "mamba", "ssh-agent", "direnv", "starship"};
+    static const char *const harmless[] = {
+        "conda",  "mamba",     "ssh-agent", "direnv",  "starship", "pyenv",     "rbenv",
+        "nodenv", "modulecmd", "lmod",      "thefuck", "zoxide",   "dircolors", "brew shellenv"};
     struct gcmp_shell_word word = script->words.items[head];
     const char *raw = gcmp_shell_raw_of(&script->shell, word.value);
     if (word.value[0] != GCMP_SHELL_UNKNOWN) {
@@ -453,6 +455,7 @@ static enum gradcmp_status run_keywords(struct gcmp_script *script, size_t head)
 
 /* The command is complete. */
 enum gradcmp_status gcmp_script_run_command(struct gcmp_script *script) {
+    script->has_begun = script->has_begun || script->words.count > 0;
     GCMP_TRY(run_keywords(script, gcmp_script_head(&script->words)));
     if (script->is_skipping) {
         script->words.count = 0;

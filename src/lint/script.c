@@ -41,7 +41,23 @@ static void skip_comment(struct gcmp_shell_text *text) {
     }
 }
 
-/* A comment, which may be an option for the batch system: #SBATCH --export=ALL,A=b. */
+/* Drop the quotes of an option's value, and what stands behind it. */
+static void cut_value(char *value) {
+    char quote = '\0', *out = value;
+    for (const char *at = value; *at != '\0' && (quote != '\0' || strchr(" \t\r", *at) == NULL);
+         at++) {
+        bool opens = quote == '\0' && (*at == '"' || *at == '\'');
+        if (opens || *at == quote) {
+            quote = opens ? *at : '\0';
+        } else {
+            *out++ = *at;
+        }
+    }
+    *out = '\0';
+}
+
+/* A comment, which may be an option for the batch system: #SBATCH --export=ALL,A=b. Behind the
+ * first command there is none. */
 static enum gradcmp_status read_comment(struct gcmp_script *script, struct gcmp_shell_text *text) {
     static const char *const starts[] = {"#SBATCH --export=", "#SBATCH --export ", "#PBS -v "};
     const char *from = text->at, *list = NULL;
@@ -51,14 +67,14 @@ static enum gradcmp_status read_comment(struct gcmp_script *script, struct gcmp_
         bool begins = (size_t)(text->at - from) > count && memcmp(from, starts[i], count) == 0;
         list = begins ? from + count : NULL;
     }
-    if (list == NULL || script->is_skipping) {
+    if (list == NULL || script->is_skipping || script->has_begun || script->words.count > 0) {
         return GRADCMP_OK;
     }
     char *own = gcmp_arena_text(script->shell.arena, list, (size_t)(text->at - list));
     if (own == NULL) {
         GCMP_FAIL_MEMORY(script->shell.error);
     }
-    own[strcspn(own, " \t\r")] = '\0';
+    cut_value(own);
     return gcmp_script_export_list(script, own, text->line);
 }
 

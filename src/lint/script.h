@@ -32,6 +32,7 @@ struct gcmp_script {
     size_t heredoc_count;
     struct gcmp_script_launch launch;
     unsigned nested, calls;
+    bool has_begun;   /* a command was read */
     bool is_skipping; /* a function's body is read for where it ends */
 };
 

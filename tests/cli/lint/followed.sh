@@ -16,6 +16,10 @@ verdict "eval \"\$(setup)\"
 $run"
 verdict "eval \"\$(conda shell.bash hook)\"
 $run"
+verdict "eval \"\$(pyenv init -)\"
+eval \"\$(/usr/bin/modulecmd bash load cuda)\"
+eval \$(thefuck --alias)
+$run"
 verdict "for v in NCCL_ALGO=Tree; do export \"\$v\"; done
 $run"
 verdict "for v in A=1 NCCL_ALGO=Tree; do export \"\$v\"; done
@@ -74,9 +78,15 @@ verdict "python tools/prepare.py --a 1
 $run
 python tools/convert.py --b 2"
 # The batch system.
+batch() { # COMMENT: an option before the first command
+    (good=$1 && verdict "$run")
+}
+batch "#SBATCH --export=ALL,NCCL_ALGO=Tree"
+batch "#SBATCH --export=\"ALL,NCCL_ALGO=Ring,CUBLAS_WORKSPACE_CONFIG=:4096:8,NVTE_ALLOW_NONDETERMINISTIC_ALGO=0\""
+batch "#SBATCH --export='ALL,NCCL_ALGO=Tree' --exclusive"
+batch "#PBS -v NCCL_ALGO=\"Tree\",A=b"
+batch "# --export=ALL,NCCL_ALGO=Tree"
 verdict "#SBATCH --export=ALL,NCCL_ALGO=Tree
-$run"
-verdict "# --export=ALL,NCCL_ALGO=Tree
 $run"
 # Behind "--" nothing is an option.
 verdict "torchrun pretrain_gpt.py --seed 1 -- --deterministic-mode"
