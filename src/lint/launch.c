@@ -226,12 +226,62 @@ static enum gradcmp_status pass_list(struct gcmp_script *script, const struct gc
     return GRADCMP_OK;
 }
 
+/* True where `name` is one of a list with commas. */
+static bool is_listed(const char *list, const char *name) {
+    size_t count = strlen(name);
+    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, name, count) == 0 && (at[count] == ',' || at[count] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True for a word that passes the script's own variable on by its name: docker run -e NAME, --env
+ * NAME, --env=NAME; srun --export=NAME,OTHER. */
+static bool passes_name(const struct gcmp_shell_word *words, size_t i, const char *name) {
+    static const char *const options[] = {"-e", "-x", "--env", "--export", NULL};
+    static const char *const starts[] = {"--export=", "--env=", NULL};
+    for (size_t k = 0; starts[k] != NULL; k++) {
+        if (strncmp(words[i].value, starts[k], strlen(starts[k])) == 0) {
+            return is_listed(words[i].value + strlen(starts[k]), name);
+        }
+    }
+    return i > 0 && gcmp_script_is_one_of(words[i - 1].value, options) &&
+           is_listed(words[i].value, name);
+}
+
+/* Count the exported variables that matter, and those of them that no word from words[from] to
+ * words[to - 1] passes on by name. */
+static size_t count_exported(const struct gcmp_script *script, size_t from, size_t to,
+                             size_t *unnamed) {
+    size_t count = 0;
+    *unnamed = 0;
+    for (size_t i = 0; i < script->shell.variable_count; i++) {
+        const struct gcmp_shell_variable *variable = &script->shell.variables[i];
+        bool is_named = false;
+        if (!variable->is_set || !variable->is_exported ||
+            !gcmp_lint_is_relevant(GCMP_LINT_ENV, variable->name)) {
+            continue;
+        }
+        for (size_t k = from; k < to && !is_named; k++) {
+            is_named = passes_name(script->words.items, k, variable->name);
+        }
+        count++;
+        *unnamed += !is_named;
+    }
+    return count;
+}
+
 /* srun --export=A=b: without ALL, nothing else is passed on. */
 static enum gradcmp_status pass_export(struct gcmp_script *script,
                                        const struct gcmp_shell_word *word, const char *list) {
     bool has_all = false;
+    size_t unnamed, i = (size_t)(word - script->words.items);
     GCMP_TRY(pass_list(script, word, list, ',', &has_all));
-    if (!has_all) {
+    bool has_named = count_exported(script, i, i + 1, &unnamed) > 0 && unnamed == 0;
+    if (!has_all && !has_named) {
         gcmp_script_doubt(script, "--export", word,
                           "without ALL the script's other variables are not passed on");
     }
@@ -239,14 +289,16 @@ static enum gradcmp_status pass_export(struct gcmp_script *script,
 }
 
 /* The option at words[i], with what follows it, passes variables on: mpirun -x A=b, -genv A b,
- * docker run -e A=b, --env A=b, srun --export ALL,A=b, bsub -env "all, A=b". */
-static enum gradcmp_status take_option(struct gcmp_script *script, size_t i) {
+ * docker run -e A=b, --env A=b, srun --export ALL,A=b, bsub -env "all, A=b". `has_commas`: --env
+ * takes several, as apptainer's does. */
+static enum gradcmp_status take_option(struct gcmp_script *script, size_t i, bool has_commas) {
     static const char *const one[] = {"-x", "-e", "--env", NULL};
     static const char *const pair[] = {"-env", "-genv", "--genv", NULL};
     static const char *const files[] = {"--env-file", "-env-file", "--envfile", NULL};
     const struct gcmp_shell_word *word = &script->words.items[i];
     const char *next = i + 1 < script->words.count ? word[1].value : "";
     const char *equals = strchr(word->value, '=');
+    const char comma = has_commas ? ',' : '\0';
     bool unused = false, has_equals = strchr(next, '=') != NULL;
     if (strncmp(word->value, "--export=", 9) == 0) {
         return pass_export(script, word, word->value + 9);
@@ -255,10 +307,10 @@ static enum gradcmp_status take_option(struct gcmp_script *script, size_t i) {
         return pass_export(script, word + 1, next);
     }
     if (strncmp(word->value, "--env=", 6) == 0) {
-        return pass_list(script, word, word->value + 6, '\0', &unused);
+        return pass_list(script, word, word->value + 6, comma, &unused);
     }
     if (gcmp_script_is_one_of(word->value, one)) {
-        return pass_list(script, word, next, '\0', &unused);
+        return pass_list(script, word, next, comma, &unused);
     }
     if (strcmp(word->value, "mca_base_env_list") == 0) {
         return pass_list(script, word, next, ';', &unused);
@@ -290,24 +342,25 @@ static bool is_elsewhere(const char *head) {
 static enum gradcmp_status take_passed(struct gcmp_script *script, size_t from, size_t to) {
     struct gcmp_shell *shell = &script->shell;
     const struct gcmp_shell_word *head = &script->words.items[from];
-    bool is_elsewhere_too = is_elsewhere(head->value), is_told = false;
-    for (size_t i = 0; is_elsewhere_too && !is_told && i < shell->variable_count; i++) {
-        const struct gcmp_shell_variable *variable = &shell->variables[i];
-        is_told = variable->is_set && variable->is_exported &&
-                  gcmp_lint_is_relevant(GCMP_LINT_ENV, variable->name);
-    }
-    if (is_told) {
+    bool is_elsewhere_too = is_elsewhere(head->value);
+    size_t unnamed;
+    (void)count_exported(script, from, to, &unnamed);
+    if (is_elsewhere_too && unnamed > 0) {
         gcmp_script_doubt(script, "variables", head,
                           "it passes no variables on but those that it is told, and the script "
                           "exports others that matter");
     }
+    bool has_commas = false;
     for (size_t i = from; i < to; i++) {
+        static const char *const takers[] = {"apptainer", "singularity", NULL};
+        has_commas =
+            has_commas || gcmp_script_is_one_of(base_name(script->words.items[i].value), takers);
         struct gcmp_shell_word word = script->words.items[i], assigned;
         if (is_elsewhere_too && (i == from || script->words.items[i - 1].value[0] != '-') &&
             gcmp_script_split_field(shell, &word, &assigned)) {
             GCMP_TRY(gcmp_script_add_prefix(script, &assigned));
         }
-        GCMP_TRY(take_option(script, i));
+        GCMP_TRY(take_option(script, i, has_commas));
     }
     return GRADCMP_OK;
 }
@@ -323,8 +376,51 @@ static bool is_script_word(const char *head, const char *word) {
     return runs && found && word[0] != '-' && strpbrk(word, " \t\n;") != NULL;
 }
 
+/* The command that what stands before it only repeats or times: ssh of "xargs -I{} ssh {} ...". */
+static size_t skip_wrappers(const struct gcmp_shell_words *words, size_t head) {
+    static const char *const wrappers[] = {"xargs", "parallel", "timeout", "time",
+                                           "nice",  "stdbuf",   "setsid",  NULL};
+    if (!gcmp_script_is_one_of(base_name(words->items[head].value), wrappers)) {
+        return head;
+    }
+    for (size_t i = head + 1; i < words->count; i++) {
+        if (is_elsewhere(words->items[i].value)) {
+            return i;
+        }
+    }
+    return head;
+}
+
+static bool is_relevant_name(const struct gcmp_script *script, const char *at, size_t count) {
+    const char *name = gcmp_arena_text(script->shell.arena, at, count);
+    return name == NULL || gcmp_lint_is_relevant(GCMP_LINT_ENV, name);
+}
+
+/* Doubt texts of commands for elsewhere that are not followed and set a variable that matters. */
+static void doubt_texts(struct gcmp_script *script, size_t head) {
+    static const char *const options[] = {"-e", "--env", "-o", NULL};
+    const struct gcmp_shell_words *words = &script->words;
+    for (size_t i = head + 1; is_elsewhere(words->items[head].value) && i < words->count; i++) {
+        const char *at = words->items[i].value, *end = at + strlen(at);
+        bool is_text = *at != '-' && strpbrk(at, " \t\n;") != NULL &&
+                       !gcmp_script_is_one_of(words->items[i - 1].value, options);
+        while (is_text && at < end) {
+            size_t name_bytes = gcmp_shell_name_bytes(at, end);
+            if (name_bytes > 0 && at[name_bytes] == '=' &&
+                is_relevant_name(script, at, name_bytes)) {
+                gcmp_script_doubt(script, "commands", &words->items[i],
+                                  "they run elsewhere, set a variable that matters, and start "
+                                  "what is not followed");
+                return;
+            }
+            at += name_bytes > 0 ? name_bytes : 1;
+        }
+    }
+}
+
 enum gradcmp_status gcmp_script_run_program(struct gcmp_script *script, size_t head) {
     const struct gcmp_shell_words *words = &script->words;
+    head = skip_wrappers(words, head);
     if (is_talk(base_name(words->items[head].value))) {
         return GRADCMP_OK;
     }
@@ -349,6 +445,7 @@ enum gradcmp_status gcmp_script_run_program(struct gcmp_script *script, size_t h
             return program < words->count ? keep_launch(script, program) : GRADCMP_OK;
         }
     }
+    doubt_texts(script, head);
     return GRADCMP_OK;
 }
 

@@ -57,6 +57,18 @@ verdict "pdsh -w 'host[1-2]' 'cd /x; $run'"
 verdict "unset NCCL_ALGO NVTE_ALLOW_NONDETERMINISTIC_ALGO CUBLAS_WORKSPACE_CONFIG
 ssh host '$good; $run'"
 verdict "cat list | xargs -I{} sh -c '$run --tp-comm-overlap'"
+verdict "cat hosts | xargs -I{} ssh {} 'NCCL_ALGO=Tree $run --tp-comm-overlap'"
+verdict "timeout 60 ssh host 'NCCL_ALGO=Tree $run'"
+verdict "$run
+ssh host 'cd /x && NCCL_ALGO=Tree ./train.sh'"
+verdict "$run
+ssh -o 'ProxyCommand nc %h %p' host 'cd /x && A=b ./train.sh'"
+verdict "docker run -e NCCL_ALGO --env CUBLAS_WORKSPACE_CONFIG --env=NVTE_ALLOW_NONDETERMINISTIC_ALGO image $run"
+verdict "docker run -e NCCL_ALGO -e CUBLAS_WORKSPACE_CONFIG image $run"
+verdict "srun --export=NCCL_ALGO,CUBLAS_WORKSPACE_CONFIG,NVTE_ALLOW_NONDETERMINISTIC_ALGO,PATH $run"
+verdict "srun --export=NCCL_ALGO,PATH $run"
+verdict "apptainer exec --env NCCL_ALGO=Ring,CUBLAS_WORKSPACE_CONFIG=:4096:8 image $run"
+verdict "srun singularity exec --env=A=b,NCCL_ALGO=Tree image $run"
 # Several trainings.
 verdict "$run
 torchrun pretrain_gpt.py --seed 1 --tp-comm-overlap"
