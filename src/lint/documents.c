@@ -208,18 +208,25 @@ static bool is_environment(json_t *document) {
     return json_object_size(document) > 0;
 }
 
+/* What {"value": X} wraps, with a "desc" beside it, in config.json of Weights & Biases; else the
+ * value itself. */
+static json_t *unwrap_json(json_t *value) {
+    json_t *wrapped = json_object_get(value, "value");
+    bool has_only = wrapped != NULL &&
+                    (json_object_size(value) == 1 ||
+                     (json_object_size(value) == 2 && json_object_get(value, "desc") != NULL));
+    return has_only ? wrapped : value;
+}
+
 /* Arguments, flat or in sections; a section's values count under their own names. */
 static enum gradcmp_status read_json_args(const struct json_reader *reader, json_t *object,
                                           int depth) {
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value) {
-        json_t *wrapped = json_object_get(value, "value"); /* config.json of Weights & Biases */
+        value = unwrap_json(value);
         if (json_is_object(value) && is_env_name(key) && (depth == 0 || is_environment(value))) {
             GCMP_TRY(read_json_env(reader, value));
-        } else if (wrapped != NULL && json_object_size(value) <= 2) {
-            reader->source->has_args = true;
-            GCMP_TRY(set_json(reader, GCMP_LINT_ARG, key, wrapped));
         } else if (json_is_object(value)) {
             reader->source->has_args = reader->source->has_args || is_args_name(key);
             size_t outer_bytes;
@@ -452,11 +459,19 @@ static bool is_yaml_environment(const struct gcmp_yaml *mapping) {
     return mapping->count > 0;
 }
 
+/* As unwrap_json, of config.yaml. */
+static const struct gcmp_yaml *unwrap(const struct gcmp_yaml *node) {
+    const struct gcmp_yaml *value = gcmp_yaml_get(node, "value");
+    bool has_only = value != NULL &&
+                    (node->count == 1 || (node->count == 2 && gcmp_yaml_get(node, "desc") != NULL));
+    return has_only ? value : node;
+}
+
 static enum gradcmp_status read_yaml_args(struct gcmp_lint_source *source, struct section *section,
                                           const struct gcmp_yaml *mapping,
                                           struct gradcmp_error *error) {
     for (size_t i = 0; i < mapping->count; i++) {
-        const struct gcmp_yaml *value = mapping->items[i];
+        const struct gcmp_yaml *value = unwrap(mapping->items[i]);
         if (value->kind == GCMP_YAML_MAPPING && mapping->keys[i]->text[0] != '-') {
             bool is_env = is_env_name(mapping->keys[i]->text) && is_yaml_environment(value);
             size_t outer_bytes;

@@ -73,3 +73,14 @@ verdict json '{"model": {"seed": 1}}' '{"data": {"seed": 2}, "model": {"seed": 1
 verdict json '{"data": {"seed": 2}, "model": {"seed": 1}}' '{"model": {"seed": 3}}'
 verdict json '{"a": {"seed": 2}, "b": {"seed": 1}}' '{"seed": 1}'
 verdict json '{"a": {"seed": 2}, "seed": 1}' '{"seed": 3, "a": {"seed": 2}}'
+# Each value in a mapping of its own, as Weights & Biases has it.
+verdict yaml 'seed: {value: 1234}
+lr: {desc: null, value: 0.1}
+model: {value: {hidden_dropout: 0.1}}' 'seed: {value: 4321}
+lr: {desc: null, value: 0.2}
+model: {value: {hidden_dropout: 0.2}}'
+verdict yaml 'seed: {value: 1234}' 'seed: 1234'
+verdict json '{"seed": {"value": 1234}}' '{"seed": 1234}'
+verdict json '{"model": {"desc": null, "value": {"hidden_dropout": 0.1}}}' \
+    '{"model": {"desc": null, "value": {"hidden_dropout": 0.2}}}'
+verdict json '{"loss": {"value": 1, "seed": 1}}' '{"loss": {"value": 1, "seed": 2}}'
