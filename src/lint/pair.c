@@ -338,6 +338,8 @@ static enum gradcmp_status compare(struct gcmp_lint_content *content,
     bool is_one_sided = a == NULL || b == NULL;
     if (is_one_sided && sources[0].form != sources[1].form) {
         rule = "PR06"; /* a script states less than what the run prints */
+    } else if (!is_one_sided && (gcmp_lint_is_unevaluated(a) || gcmp_lint_is_unevaluated(b))) {
+        rule = "PR07";
     }
     if (strcmp(rule, "PR02") == 0 && !gcmp_lint_is_relevant(there->kind, there->name)) {
         finding.severity = GCMP_LINT_WARNING; /* may matter: NCCL_PROTO does, NCCL_DEBUG does not */

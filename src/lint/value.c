@@ -239,3 +239,14 @@ bool gcmp_lint_is_same_list(const struct gcmp_lint_setting *a, const struct gcmp
     gcmp_text_free(&sums[1]);
     return is_same;
 }
+
+bool gcmp_lint_is_unevaluated(const struct gcmp_lint_setting *setting) {
+    if (setting == NULL || setting->text == NULL || !is_list(setting) ||
+        strstr(setting->text, "]*") == NULL) {
+        return false;
+    }
+    struct gcmp_text sum = GCMP_TEXT_INIT;
+    bool is_read = write_sum(setting->text, &sum);
+    gcmp_text_free(&sum);
+    return !is_read;
+}

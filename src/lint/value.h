@@ -15,4 +15,8 @@ bool gcmp_lint_is_same_number(const char *a, const char *b);
  * ("([0]*1+[1]*2)"). False where neither value is a list or of several words. */
 bool gcmp_lint_is_same_list(const struct gcmp_lint_setting *a, const struct gcmp_lint_setting *b);
 
+/* True for a value that Python would compute a list from, in a way that is not followed:
+ * "([0]*2+[1])*3". What it is compared with is not known to differ. */
+bool gcmp_lint_is_unevaluated(const struct gcmp_lint_setting *setting);
+
 #endif

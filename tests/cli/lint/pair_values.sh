@@ -58,3 +58,5 @@ echo '{"moe_layer_freq": [0, 1, 1, 1], "window_size": [128, 0], "rampup_batch_si
 printf '%s\n' 'moe_layer_freq: ([0]*1+[1]*3)' 'window_size: (128,0)' 'rampup_batch_size: [16, 8, 1000]' >run.yaml
 pair run.sh run.json
 pair run.yaml run.json
+verdict sh 'torchrun pretrain_gpt.py --moe-layer-freq "([0]*1+[1])*2"' \
+    'torchrun pretrain_gpt.py --moe-layer-freq "[0, 1, 0, 1]"'
