@@ -60,10 +60,8 @@ static enum gradcmp_status set_argument(struct gcmp_lint_source *source,
                                         struct gcmp_lint_setting setting,
                                         struct gradcmp_error *error) {
     const char *name = gcmp_lint_argument_name(source->arena, key);
-    setting.path = name == NULL
-                       ? NULL
-                       : gcmp_arena_format(source->arena, "%s%s",
-                                           section->length_bytes > 0 ? section->path : ".", name);
+    setting.path =
+        name == NULL ? NULL : gcmp_arena_format(source->arena, "\1%s%s", section->path, name);
     if (setting.path == NULL) {
         GCMP_FAIL_MEMORY(error);
     }

@@ -22,12 +22,12 @@ struct gcmp_lint_setting {
     const char *raw;  /* as written, where it depends on a variable that is not known; else NULL */
     bool is_switch;   /* an argument without a value, or a bool: `text` is "true" or "false" */
     bool is_unset;    /* known to be taken away again */
-    bool is_unresolved;   /* the value is not known */
-    bool is_defaulted;    /* the default of ${X:-default} is taken */
-    bool is_conditional;  /* only a branch sets it */
-    bool is_partial;      /* `text` does not tell all of it */
-    unsigned times;       /* assigned in this source */
-    const char *path;     /* of an argument in a document: its sections and name, "data.seed" */
+    bool is_unresolved;  /* the value is not known */
+    bool is_defaulted;   /* the default of ${X:-default} is taken */
+    bool is_conditional; /* only a branch sets it */
+    bool is_partial;     /* `text` does not tell all of it */
+    unsigned times;      /* assigned in this source */
+    const char *path;    /* of an argument in a document: \1, which no name has, then "data.seed" */
     size_t section_bytes; /* of `path`, before the name */
     bool is_repeated;     /* other sections have that name too; each is there under its path */
     bool is_by_path;      /* such a one: `name` is `path` */

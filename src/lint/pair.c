@@ -231,19 +231,27 @@ static bool is_argument_in(const char *name, const char *const names[]) {
     return is_in(own, names);
 }
 
+/* The name without the sections that a name of several of them is told apart by. */
+static const char *plain_name(const struct gcmp_lint_setting *setting) {
+    return setting->is_by_path ? setting->path + setting->section_bytes : setting->name;
+}
+
+static const char *shown_name(const struct gcmp_lint_setting *setting) {
+    return setting->name + setting->is_by_path; /* behind the mark of a path */
+}
+
 static const char *rule_of(const struct gcmp_lint_setting *setting) {
+    const char *name = plain_name(setting);
     if (setting->kind == GCMP_LINT_PACKAGE) {
         return "PR03";
     }
-    if (is_argument_in(setting->name, topology)) {
+    if (is_argument_in(name, topology)) {
         return "PR04";
     }
-    if (is_argument_in(setting->name, spoiling)) {
+    if (is_argument_in(name, spoiling)) {
         return "PR01";
     }
-    return gcmp_lint_is_relevant(setting->kind, setting->name) || is_of_family(setting->name)
-               ? "PR02"
-               : "PR05";
+    return gcmp_lint_is_relevant(setting->kind, name) || is_of_family(name) ? "PR02" : "PR05";
 }
 
 /* Variables whose words their libraries read without regard to case: NCCL's parseList (tuning.cc),
@@ -295,7 +303,7 @@ static enum gradcmp_status judge_same(struct gcmp_lint_content *content,
     size_t before = content->count;
     for (size_t i = 0; i < 2 && content->count == before; i++) {
         if (sides[i] != NULL && sides[i]->is_partial) {
-            struct gcmp_lint_finding finding = {.subject = sides[i]->name,
+            struct gcmp_lint_finding finding = {.subject = shown_name(sides[i]),
                                                 .value = sides[i]->text,
                                                 .file = content->run.sources[i].path};
             return gcmp_lint_add(content, "PR07", finding, error);
@@ -324,8 +332,7 @@ static enum gradcmp_status compare(struct gcmp_lint_content *content,
     if (is_same(a, b)) {
         return judge_same(content, a, b, error);
     }
-    struct gcmp_lint_finding finding = {.subject = there->name, .line = there->line};
-    finding.subject += there->is_by_path && there->path[0] == '.'; /* at the top */
+    struct gcmp_lint_finding finding = {.subject = shown_name(there), .line = there->line};
     finding.file = a != NULL ? sources[0].path : sources[1].path;
     finding.value =
         gcmp_arena_format(arena, "%s%s%s | %s%s%s", gcmp_lint_shown(a), more_of(a) ? " " : "",
@@ -341,7 +348,7 @@ static enum gradcmp_status compare(struct gcmp_lint_content *content,
     } else if (!is_one_sided && (gcmp_lint_is_unevaluated(a) || gcmp_lint_is_unevaluated(b))) {
         rule = "PR07";
     }
-    if (strcmp(rule, "PR02") == 0 && !gcmp_lint_is_relevant(there->kind, there->name)) {
+    if (strcmp(rule, "PR02") == 0 && !gcmp_lint_is_relevant(there->kind, plain_name(there))) {
         finding.severity = GCMP_LINT_WARNING; /* may matter: NCCL_PROTO does, NCCL_DEBUG does not */
     }
     return gcmp_lint_add(content, rule, finding, error);
@@ -389,8 +396,7 @@ static bool has_kind(const struct gcmp_lint_source *source, enum gcmp_lint_kind 
 
 static const struct gcmp_lint_setting *find_plain(const struct gcmp_lint_source *source,
                                                   const struct gcmp_lint_setting *setting) {
-    const char *name = setting->is_by_path ? setting->path + setting->section_bytes : setting->name;
-    return gcmp_lint_find(source, setting->kind, name);
+    return gcmp_lint_find(source, setting->kind, plain_name(setting));
 }
 
 /* What a setting is compared with in the other source; NULL: nothing. */

@@ -84,3 +84,7 @@ verdict json '{"seed": {"value": 1234}}' '{"seed": 1234}'
 verdict json '{"model": {"desc": null, "value": {"hidden_dropout": 0.1}}}' \
     '{"model": {"desc": null, "value": {"hidden_dropout": 0.2}}}'
 verdict json '{"loss": {"value": 1, "seed": 1}}' '{"loss": {"value": 1, "seed": 2}}'
+verdict json '{"data": {"seed": 1}, "data.seed": 5, "seed": 2}' \
+    '{"data": {"seed": 1}, "data.seed": 6, "seed": 2}'
+verdict json '{"data": {"tp_comm_overlap": false}, "a": {"tp_comm_overlap": true}}' \
+    '{"data": {"tp_comm_overlap": true}, "a": {"tp_comm_overlap": true}}'
