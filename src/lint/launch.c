@@ -365,10 +365,11 @@ static enum gradcmp_status take_passed(struct gcmp_script *script, size_t from, 
     return GRADCMP_OK;
 }
 
-/* A script in one word behind ssh and its like, and behind parallel: "cd x; torchrun ...". */
+/* A script in one word behind ssh and its like, and behind what takes one: "cd x; torchrun ...". */
 static bool is_script_word(const char *head, const char *word) {
     static const char *const starts[] = {"torchrun", "python", "deepspeed", "accelerate", "msrun"};
-    bool runs = is_elsewhere(head) || strcmp(base_name(head), "parallel") == 0;
+    static const char *const takers[] = {"parallel", "tmux", "screen", "sbatch", "qsub", NULL};
+    bool runs = is_elsewhere(head) || gcmp_script_is_one_of(base_name(head), takers);
     bool found = false;
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
         found = found || strstr(word, starts[i]) != NULL;

@@ -69,6 +69,8 @@ verdict "srun --export=NCCL_ALGO,CUBLAS_WORKSPACE_CONFIG,NVTE_ALLOW_NONDETERMINI
 verdict "srun --export=NCCL_ALGO,PATH $run"
 verdict "apptainer exec --env NCCL_ALGO=Ring,CUBLAS_WORKSPACE_CONFIG=:4096:8 image $run"
 verdict "srun singularity exec --env=A=b,NCCL_ALGO=Tree image $run"
+verdict "sbatch -N 1 --wrap 'NCCL_ALGO=Tree $run'"
+verdict "tmux new-session -d 'NCCL_ALGO=Tree $run'"
 # Several trainings.
 verdict "$run
 torchrun pretrain_gpt.py --seed 1 --tp-comm-overlap"
