@@ -107,7 +107,8 @@ static const char *skip_stem(const char *name, bool *has_step) {
     return *has_step ? behind : name;
 }
 
-/* True for the name of a trace's file in a form that is not read: packed, half written, renamed. */
+/* True for the name of a trace's file in a form that is not read: packed, half written, renamed.
+ * A profiler's rank0_trace.json.gz or rank0.123.pt.trace.json.gz is none. */
 static bool is_stray(const char *name) {
     static const char *const forms[] = {"",     ".gz",  ".zst", ".xz",   ".bz2", ".lz4",
                                         ".zip", ".tmp", ".bak", ".part", NULL};
@@ -121,8 +122,8 @@ static bool is_stray(const char *name) {
             return true;
         }
     }
-    return strstr(behind, ".json") != NULL && !ends_with(name, ".json") &&
-           !ends_with(name, ".jsonl");
+    return (has_step || name[strlen("rank")] == '_') && gcmp_take_word(&behind, ".json") &&
+           *behind != '\0' && !ends_with(name, ".json") && !ends_with(name, ".jsonl");
 }
 
 static bool is_candidate(const char *name, bool is_inner) {
@@ -130,7 +131,8 @@ static bool is_candidate(const char *name, bool is_inner) {
         return strcmp(name, "dump.json") == 0;
     }
     return (ends_with(name, ".json") || ends_with(name, ".jsonl")) && name[0] != '.' &&
-           strcmp(name, "construct.json") != 0 && strcmp(name, "stack.json") != 0;
+           strcmp(name, "construct.json") != 0 && strcmp(name, "stack.json") != 0 &&
+           strcmp(name, "debug.json") != 0;
 }
 
 /* Put what stands in `folder` into the lists: files that may be a trace's, and msprobe's folders.
@@ -154,6 +156,40 @@ static enum gradcmp_status list_folder(struct gcmp_dir *dir, const char *folder,
     }
     gcmp_dir_free_names(names, count);
     return status;
+}
+
+static const char *below(const char *folder, const char *name) {
+    return folder[0] == '\0' ? name : name + strlen(folder) + 1;
+}
+
+/* The layout whose file names these are, where no content tells. */
+static const struct gcmp_trace_layout *guess_by_name(const char *name) {
+    struct gcmp_place place;
+    for (size_t i = 0; gcmp_trace_layouts[i] != NULL; i++) {
+        if (gcmp_trace_layouts[i]->place(name, &place)) {
+            return gcmp_trace_layouts[i];
+        }
+    }
+    return NULL;
+}
+
+/* True for a folder two levels below the path or deeper, where anything may lie. */
+static bool is_deep(const char *folder) {
+    return strchr(folder, '/') != NULL;
+}
+
+/* Forget what no trace's file is named as and cannot be opened: a FIFO, a link that leads out. */
+static void drop_closed(struct gcmp_dir *dir, const char *folder, struct names *files) {
+    size_t kept = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        if (guess_by_name(below(folder, files->items[i])) == NULL &&
+            gcmp_dir_kind(dir, files->items[i]) == GCMP_DIR_OTHER) {
+            free(files->items[i]);
+        } else {
+            files->items[kept++] = files->items[i];
+        }
+    }
+    files->count = kept;
 }
 
 /* Gather the candidates two levels down in msprobe's folders. */
@@ -193,6 +229,9 @@ static enum gradcmp_status gather(struct gcmp_dir *dir, const char *folder, bool
                                   struct names *files, struct gradcmp_error *error) {
     struct names folders = {NULL, 0, 0};
     enum gradcmp_status status = list_folder(dir, folder, false, files, &folders, error);
+    if (is_deep(folder) && !is_inner) {
+        drop_closed(dir, folder, files);
+    }
     if (is_inner) {
         drop_dumps(files);
     } else if (status == GRADCMP_OK) {
@@ -210,9 +249,18 @@ static bool is_profile(const char *bytes, size_t length) {
            gcmp_sniff_key(bytes, length, "schemaVersion");
 }
 
+/* True for the text of an object from brace to brace. */
+static bool is_whole(const char *bytes, size_t length) {
+    while (length > 0 && strchr(" \t\r\n", bytes[length - 1]) != NULL &&
+           bytes[length - 1] != '\0') {
+        length--;
+    }
+    return length > 1 && bytes[0] == '{' && bytes[length - 1] == '}';
+}
+
 /* Find the layout whose first keys a file has, NULL for none; *is_other where it is known to be
- * something else. */
-static enum gradcmp_status sniff(struct gcmp_dir *dir, const char *name,
+ * something else: a profile, or any other whole object in a deep folder. */
+static enum gradcmp_status sniff(struct gcmp_dir *dir, const char *folder, const char *name,
                                  const struct gcmp_trace_layout **layout, bool *is_other,
                                  struct gradcmp_error *error) {
     uint32_t file;
@@ -230,24 +278,11 @@ static enum gradcmp_status sniff(struct gcmp_dir *dir, const char *name,
             *layout = gcmp_trace_layouts[i];
         }
     }
-    *is_other = status == GRADCMP_OK && *layout == NULL && is_profile(buffer, count);
+    *is_other = status == GRADCMP_OK && *layout == NULL &&
+                (is_profile(buffer, count) ||
+                 (is_deep(folder) && ends_with(name, ".json") && is_whole(buffer, count)));
     free(buffer);
     return status;
-}
-
-static const char *below(const char *folder, const char *name) {
-    return folder[0] == '\0' ? name : name + strlen(folder) + 1;
-}
-
-/* The layout whose file names these are, where no content tells. */
-static const struct gcmp_trace_layout *guess_by_name(const char *name) {
-    struct gcmp_place place;
-    for (size_t i = 0; gcmp_trace_layouts[i] != NULL; i++) {
-        if (gcmp_trace_layouts[i]->place(name, &place)) {
-            return gcmp_trace_layouts[i];
-        }
-    }
-    return NULL;
 }
 
 /* Find the layout of a folder: that of the first file that has one; where none has, but a name
@@ -260,7 +295,7 @@ static enum gradcmp_status find_layout(struct gcmp_dir *dir, const char *folder,
     const struct gcmp_trace_layout *guess = NULL;
     for (size_t i = 0; i < files->count && *layout == NULL; i++) {
         bool is_other;
-        GCMP_TRY(sniff(dir, files->items[i], layout, &is_other, error));
+        GCMP_TRY(sniff(dir, folder, files->items[i], layout, &is_other, error));
         guess = guess == NULL && !is_other ? guess_by_name(below(folder, files->items[i])) : guess;
     }
     *layout = *layout == NULL ? guess : *layout;
@@ -306,7 +341,7 @@ static enum gradcmp_status add_file(struct builder *b, const char *name, bool is
     if (!out->layout->place(own, &place)) {
         const struct gcmp_trace_layout *layout;
         bool is_other;
-        GCMP_TRY(sniff(out->dir, name, &layout, &is_other, b->error));
+        GCMP_TRY(sniff(out->dir, out->folder, name, &layout, &is_other, b->error));
         if (is_other || is_foreign(own, layout)) {
             return GRADCMP_OK;
         }

@@ -45,8 +45,24 @@ pair forms . 3
 for side in a b; do
     mkdir forms/$side/profile
     echo '{"schemaVersion": 1, "traceEvents": []}' >forms/$side/profile/rank0.json
+    for name in rank0_trace.json.gz rank0.1700000000.pt.trace.json.gz rank0.json.gz; do
+        echo $side >forms/$side/profile/$name
+    done
     echo $side >forms/$side/rank0.log
     echo "{\"side\": \"$side\"}" >forms/$side/rank0_config.json
+done
+try trace --quiet forms/a forms/b
+
+# Deep below, neither what cannot be opened nor another object under a trace's name is a trace.
+for side in a b; do
+    mkdir -p forms/$side/x/y
+    ln -s /etc/hostname forms/$side/x/y/tokenizer.json
+    mkfifo forms/$side/x/y/s.json
+    echo '{"loss": 1.5}' >forms/$side/x/y/rank0_step5.json
+done
+try trace --quiet forms/a forms/b
+for side in a b; do
+    : >forms/$side/x/y/rank0_step5.json
 done
 try trace --quiet forms/a forms/b
 
@@ -54,6 +70,11 @@ try trace --quiet forms/a forms/b
 dump single/a/step0/rank 1.0
 dump single/b/step0/rank 2.0
 try trace --quiet single/a single/b
+for side in a b; do
+    dump debug/$side/step0/rank 1.0
+    cp debug/$side/step0/rank/dump.json debug/$side/step0/rank/debug.json
+done
+try trace --quiet debug/a debug/b
 for side in a b; do
     dump ranks/$side/step0/rank0 1.0
     mkdir -p ranks/$side/step0/rank1
