@@ -10,7 +10,7 @@
 #include "base/grow.h"
 #include "base/utf8.h"
 
-enum { MAX_COLUMNS = 10000 };
+enum { MAX_COLUMNS = 10000, FIXED_CHANGES = 9 };
 
 struct field {
     char *at; /* unquoted, in the parser's own copy */
@@ -307,25 +307,59 @@ static bool has_digits(const struct gcmp_metric_point *point) {
            (point->value != 0.0 || point->place != GCMP_METRIC_EXACT_PLACE);
 }
 
-/* Programs leave zeros at the end out ("2.0" beside "2.3456789"), so a value is known to the finest
- * place of its column, or to as many digits as the longest value there, whichever is less. */
+static int digits_of(const struct gcmp_metric_point *point) {
+    return point->value == 0.0 ? 1 : first_place(point->value) - point->place + 1;
+}
+
+/* True where a zero at the end was written ("2.3400", not "2.0" or "1.0E-5"): none is left out. */
+static bool ends_in_zero(const struct gcmp_metric_point *point) {
+    bool is_long = point->value == 0.0 || digits_of(point) > 2;
+    return point->place <= -2 && point->place > -15 && is_long &&
+           fmod(round(point->value * pow(10.0, -point->place)), 10.0) == 0.0;
+}
+
+/* Count the points from `first` on that end at one place; *is_fixed where that is how they were
+ * printed: leaving zeros out would have made some shorter, unless the values stay the same. */
+static size_t measure_run(const struct gcmp_metric_series *series, size_t first, bool *is_fixed) {
+    const struct gcmp_metric_point *points = series->points;
+    size_t end = first, changes = 0, zeros = 0;
+    for (; end < series->count && has_digits(&points[end]) &&
+           points[end].place == points[first].place;
+         end++) {
+        changes += end > first && points[end].value != points[end - 1].value;
+        zeros += ends_in_zero(&points[end]);
+    }
+    *is_fixed = zeros > 0 || changes >= FIXED_CHANGES;
+    return end > first ? end - first : 1;
+}
+
+/* A value is known to the finest place of its column, or to as many digits as the longest value
+ * there, whichever is less. */
+static void refine(struct gcmp_metric_point *point, int finest, int most_digits) {
+    int by_digits = point->value == 0.0 ? finest : first_place(point->value) - most_digits + 1;
+    int place = by_digits > finest ? by_digits : finest;
+    point->place = (int16_t)(place < point->place ? place : point->place);
+}
+
+/* Programs leave zeros at the end out ("2.0" beside "2.3456789"): refine what may be such a value,
+ * not rows that were printed at fewer decimals than others. */
 static void spread_precision(struct gcmp_metric_series *series) {
     int finest = INT16_MAX, most_digits = 1;
     for (size_t i = 0; i < series->count; i++) {
         const struct gcmp_metric_point *point = &series->points[i];
         if (has_digits(point)) {
-            int digits = point->value == 0.0 ? 1 : first_place(point->value) - point->place + 1;
+            int digits = digits_of(point);
             finest = point->place < finest ? point->place : finest;
             most_digits = digits > most_digits ? digits : most_digits;
         }
     }
-    for (size_t i = 0; i < series->count; i++) {
-        struct gcmp_metric_point *point = &series->points[i];
-        if (has_digits(point)) {
-            int by_digits =
-                point->value == 0.0 ? finest : first_place(point->value) - most_digits + 1;
-            int place = by_digits > finest ? by_digits : finest;
-            point->place = (int16_t)(place < point->place ? place : point->place);
+    for (size_t i = 0; i < series->count;) {
+        bool is_fixed;
+        size_t end = i + measure_run(series, i, &is_fixed);
+        for (; i < end; i++) {
+            if (!is_fixed && has_digits(&series->points[i])) {
+                refine(&series->points[i], finest, most_digits);
+            }
         }
     }
 }

@@ -53,3 +53,21 @@ try metrics a.csv b.json
 csv a.csv loss 0.1 0.123456791
 golden b.json loss 0.10000000149011612 0.12345679104328156
 try metrics a.csv b.json
+
+# Rows that were printed at four decimals, before a last one in full.
+four="2.3457 2.1235 1.9877 1.8766 1.7655 1.6544 1.5433 1.4322 1.3211 1.2346"
+csv a.csv loss $four 1.0123456789
+golden b.json loss 2.34567 2.12346 1.98767 1.87657 1.76547 1.65437 1.54327 1.43217 1.32114 1.23456 \
+    1.0123456789
+try metrics --quiet a.csv b.json
+csv a.csv loss 2.3400 2.1235 1.0123456789
+golden b.json loss 2.34003 2.12346 1.0123456789
+try metrics --quiet a.csv b.json
+golden b.json loss 2.34007 2.12346 1.0123456789
+try metrics --quiet a.csv b.json
+
+# The same value all along has its zeros left out.
+csv a.csv lr 0.00012345 0.0003 0.0003 0.0003 0.0003 0.0003 0.0003 0.0003 0.0003 0.0003 0.0003 0.0003
+golden b.json lr 0.00012345 0.0003 0.0003 0.0003 0.0003 0.0003 0.0003 0.0003 0.0003 0.0003 0.00034 \
+    0.0003
+try metrics --quiet a.csv b.json
