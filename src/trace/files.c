@@ -432,6 +432,7 @@ struct visit {
 
 struct walk {
     struct builder *b;
+    struct gcmp_traces *traces;
     struct visit *last;
     size_t count, trace_capacity;
 };
@@ -494,7 +495,12 @@ static enum gradcmp_status look_at(struct walk *walk, const struct visit *visit,
         if (names[i][0] == '.') {
             continue;
         }
-        if (gcmp_dir_look(b->out->dir, path, &place) == GCMP_DIR_FOLDER) {
+        enum gcmp_dir_kind kind = gcmp_dir_look(b->out->dir, path, &place);
+        if (kind == GCMP_DIR_OTHER) {
+            walk->traces->closed = walk->traces->closed == NULL ? path : walk->traces->closed;
+            walk->traces->closed_count++;
+        }
+        if (kind == GCMP_DIR_FOLDER) {
             GCMP_TRY(add_visit(walk, visit, path, &place, level));
         } else if (is_stray(names[i])) {
             GCMP_TRY(tell_stray(b, path));
@@ -527,7 +533,7 @@ static enum gradcmp_status visit_folder(struct walk *walk, struct gcmp_traces *o
 
 /* Look into the folder and each one below, however deep. */
 static enum gradcmp_status look_everywhere(struct builder *b, struct gcmp_traces *out) {
-    struct walk walk = {b, NULL, 0, 0};
+    struct walk walk = {b, out, NULL, 0, 0};
     struct gcmp_dir_place place = {0, 0};
     (void)gcmp_dir_look(out->dir, "", &place);
     GCMP_TRY(add_visit(&walk, NULL, "", &place, 0));

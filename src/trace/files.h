@@ -25,6 +25,8 @@ struct gcmp_traces {
     struct gcmp_dir *dir;
     struct gcmp_trace_files *traces;
     size_t count;
+    const char *closed; /* the first entry that could not be looked into; NULL: none */
+    size_t closed_count;
 };
 
 /* Something that spoils a trace: it is told, and the verdict is "invalid". */

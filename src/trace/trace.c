@@ -160,18 +160,36 @@ static enum gradcmp_status add_cases(struct session *s) {
     return GRADCMP_OK;
 }
 
-/* Two names of the same files agree, and that proves nothing. */
-static enum gradcmp_status add_note(struct session *s) {
-    const char *note = gcmp_dir_one_note(s->dir_a, s->dir_b);
-    if (note == NULL || s->content->verdict != GCMP_TRACE_MATCH) {
+/* Tell what of a side could not be looked into, where a trace may lie. */
+static enum gradcmp_status add_closed_note(struct session *s, const struct gcmp_traces *side) {
+    if (side->closed_count == 0) {
         return GRADCMP_OK;
     }
-    s->evidence->notes = gcmp_arena_alloc(s->run->arena, 1, sizeof *s->evidence->notes);
-    if (s->evidence->notes == NULL) {
+    const char *note = gcmp_arena_format(
+        s->run->arena,
+        "%zu %s below %.200s no file or folder that may be read (a link that leads out, ...), the "
+        "first %.200s: what it may hold of a trace is not compared; name it by itself",
+        side->closed_count, side->closed_count == 1 ? "entry is" : "entries are",
+        gcmp_dir_path(side->dir), side->closed);
+    if (note == NULL) {
         GCMP_FAIL_MEMORY(s->error);
     }
     s->evidence->notes[s->evidence->note_count++] = note;
     return GRADCMP_OK;
+}
+
+static enum gradcmp_status add_notes(struct session *s) {
+    const char *note = gcmp_dir_one_note(s->dir_a, s->dir_b);
+    s->evidence->notes = gcmp_arena_alloc(s->run->arena, 3, sizeof *s->evidence->notes);
+    if (s->evidence->notes == NULL) {
+        GCMP_FAIL_MEMORY(s->error);
+    }
+    if (note != NULL && s->content->verdict == GCMP_TRACE_MATCH) {
+        /* Two names of the same files agree, and that proves nothing. */
+        s->evidence->notes[s->evidence->note_count++] = note;
+    }
+    GCMP_TRY(add_closed_note(s, &s->a));
+    return add_closed_note(s, &s->b);
 }
 
 static enum gradcmp_status fill_evidence(struct session *s, const char *a, const char *b) {
@@ -190,7 +208,7 @@ static enum gradcmp_status fill_evidence(struct session *s, const char *a, const
         GCMP_FAIL_MEMORY(s->error);
     }
     evidence->path_count = 2;
-    GCMP_TRY(add_note(s));
+    GCMP_TRY(add_notes(s));
     evidence->content = s->content;
     evidence->writers = &writers;
     return GRADCMP_OK;

@@ -53,6 +53,14 @@ for side in a b; do
 done
 try trace --quiet forms/a forms/b
 
+# A folder that leads out is told.
+pair closed . 3
+pair out ops 6
+for side in a b; do
+    ln -s "$PWD/out/$side/ops" closed/$side/ops
+done
+try trace closed/a closed/b
+
 # Deep below, neither what cannot be opened nor another object under a trace's name is a trace.
 for side in a b; do
     mkdir -p forms/$side/x/y
