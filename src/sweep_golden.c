@@ -6,6 +6,7 @@
 #include "base/catalogue.h"
 #include "base/checked.h"
 #include "base/dir.h"
+#include "metrics/choice.h"
 #include "metrics/source.h"
 #include "sweep.h"
 
@@ -217,6 +218,7 @@ enum gradcmp_status gcmp_sweep_golden(struct gradcmp_sweep *sweep, const struct 
         return GRADCMP_OK;
     }
     enum gradcmp_status status = gcmp_metric_open(roster->golden, sweep->arena, &source, error);
+    gcmp_metric_drop_lone_parts(&source, &source); /* none: damage of any part counts */
     if (status == GRADCMP_OK && source.is_damaged) {
         if (error != NULL) {
             *error = source.damage;

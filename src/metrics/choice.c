@@ -8,7 +8,7 @@
 
 static bool has_part(const struct gcmp_metric_source *source, const char *part) {
     for (size_t i = 0; i < source->part_count; i++) {
-        if (strcmp(source->parts[i], part) == 0) {
+        if (strcmp(source->parts[i].name, part) == 0) {
             return true;
         }
     }
@@ -32,14 +32,18 @@ static void drop_part(struct gcmp_metric_source *source, const char *part) {
 
 void gcmp_metric_drop_lone_parts(struct gcmp_metric_source *source,
                                  const struct gcmp_metric_source *other) {
-    for (size_t i = 0; i < source->part_count && other->kind == GCMP_METRIC_EVENTS; i++) {
-        if (!has_part(other, source->parts[i])) {
-            drop_part(source, source->parts[i]);
+    for (size_t i = 0; i < source->part_count; i++) {
+        const struct gcmp_metric_part *part = &source->parts[i];
+        if (other->kind == GCMP_METRIC_EVENTS && !has_part(other, part->name)) {
+            drop_part(source, part->name);
             source->lone_part_count++;
             gcmp_metric_note(source,
                              "event files in the folder %.200s, which the other side lacks, "
                              "are not judged",
-                             source->parts[i]);
+                             part->name);
+        } else if (part->is_damaged && !source->is_damaged) {
+            source->is_damaged = true;
+            source->damage = part->damage;
         }
     }
 }

@@ -11,7 +11,7 @@ GRADCMP_MUST_USE enum gradcmp_status gcmp_metric_choose(struct gcmp_metric_sourc
                                                         struct gradcmp_error *error);
 
 /* Leave out the folders below a run that the other run lacks, with a note: writers name some by the
- * time. */
+ * time. Damage of the other ones is then the source's. */
 void gcmp_metric_drop_lone_parts(struct gcmp_metric_source *source,
                                  const struct gcmp_metric_source *other);
 

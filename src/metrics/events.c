@@ -73,14 +73,22 @@ static enum gradcmp_status broken(struct reader *reader, uint64_t offset_bytes) 
                    "record %zu: its checksum is right, but it is no event message", reader->record);
 }
 
-/* Mark the source as damaged; of several damages the first one is told. */
+/* Mark the source, or the part of it, as damaged; of several damages the first one is told. */
 static void note_damage(struct reader *reader) {
     struct gcmp_metric_source *source = reader->source;
+    bool *is_damaged = &source->is_damaged;
+    struct gradcmp_error *damage = &source->damage;
+    for (size_t i = 0; i < source->part_count && source->part != NULL; i++) {
+        if (strcmp(source->parts[i].name, source->part) == 0) {
+            is_damaged = &source->parts[i].is_damaged;
+            damage = &source->parts[i].damage;
+        }
+    }
     gcmp_error_add_path(&reader->error,
                         gcmp_dir_file_path(reader->window.dir, reader->window.file));
-    if (!source->is_damaged) {
-        source->damage = reader->error;
-        source->is_damaged = true;
+    if (!*is_damaged) {
+        *damage = reader->error;
+        *is_damaged = true;
     }
     reader->error = (struct gradcmp_error){0};
 }

@@ -59,6 +59,14 @@ struct gcmp_metric_series {
     size_t conflict_count;
 };
 
+/* A folder below a run with event files of it, as TensorBoard's add_scalars makes them: its metrics
+ * are called "FOLDER//METRIC". */
+struct gcmp_metric_part {
+    const char *name; /* in the arena */
+    bool is_damaged;  /* counts where the part is judged */
+    struct gradcmp_error damage;
+};
+
 /* One side. Zero-initialise, set `path` and `arena`, and free with gcmp_metric_source_free. */
 struct gcmp_metric_source {
     const char *path;
@@ -72,9 +80,7 @@ struct gcmp_metric_source {
     size_t note_count, note_capacity;
     const char **left_out; /* metrics that --match and --exclude leave; in the arena */
     size_t left_out_count;
-    /* Folders below with event files of the same run, as TensorBoard's add_scalars makes them:
-     * their metrics are called "FOLDER//METRIC". In the arena. */
-    const char **parts;
+    struct gcmp_metric_part *parts; /* in the arena */
     size_t part_count, part_capacity;
     const char *part;       /* while files of one are read; else NULL */
     size_t lone_part_count; /* that the other side lacks, and that were left out */

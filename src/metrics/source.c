@@ -26,7 +26,9 @@ struct folder {
     struct gradcmp_error *error;
     struct event_file *files;
     size_t file_count;
-    const char *part; /* that files are gathered of */
+    const char *part;          /* that files are gathered of */
+    const char *closed, *deep; /* the first entry that cannot be opened, the first folder two levels
+                                  down that has event files; NULL: none */
 };
 
 const char *gcmp_metric_kind_name(enum gcmp_metric_kind kind) {
@@ -76,6 +78,39 @@ static enum gradcmp_status add_event_file(struct folder *folder, const char *nam
     return GRADCMP_OK;
 }
 
+/* True for a folder in which a name is an event file's. */
+static bool has_events(struct folder *folder, const char *path) {
+    char **names;
+    size_t count;
+    bool found = false;
+    if (gcmp_dir_list(folder->dir, path, MAX_ENTRIES, &names, &count, NULL) != GRADCMP_OK) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        found = found || is_event_name(names[i]);
+    }
+    gcmp_dir_free_names(names, count);
+    return found;
+}
+
+/* Take an event file. Of a part, what is closed, empty or deeper is only told. */
+static enum gradcmp_status take_entry(struct folder *folder, const char *path, bool is_event) {
+    if (!is_event && folder->part == NULL) {
+        return GRADCMP_OK;
+    }
+    enum gcmp_dir_kind kind = gcmp_dir_kind(folder->dir, path);
+    if (kind == GCMP_DIR_FOLDER) {
+        bool is_deep = folder->part != NULL && folder->deep == NULL && has_events(folder, path);
+        folder->deep = is_deep ? path : folder->deep;
+        return GRADCMP_OK;
+    }
+    if (folder->part != NULL && kind != GCMP_DIR_FILE) {
+        folder->closed = folder->closed == NULL && is_event ? path : folder->closed;
+        return GRADCMP_OK;
+    }
+    return is_event ? add_event_file(folder, path) : GRADCMP_OK;
+}
+
 /* Gather the event files that lie in a folder below the path ("" for itself). */
 static enum gradcmp_status gather(struct folder *folder, const char *below) {
     char **names;
@@ -88,8 +123,8 @@ static enum gradcmp_status gather(struct folder *folder, const char *below) {
         if (path == NULL) {
             status = gcmp_error_set(folder->error, GRADCMP_ERROR_MEMORY, NULL, GRADCMP_NO_OFFSET,
                                     "out of memory");
-        } else if (is_event_name(names[i]) && gcmp_dir_kind(folder->dir, path) != GCMP_DIR_FOLDER) {
-            status = add_event_file(folder, path);
+        } else {
+            status = take_entry(folder, path, is_event_name(names[i]));
         }
     }
     gcmp_dir_free_names(names, count);
@@ -138,7 +173,9 @@ static enum gradcmp_status gather_part(struct folder *folder, const char *run, c
     if (path == NULL || folder->part == NULL) {
         GCMP_FAIL_MEMORY(folder->error);
     }
-    if (name[0] == '.' || gcmp_dir_kind(folder->dir, path) != GCMP_DIR_FOLDER) {
+    enum gcmp_dir_kind kind = name[0] == '.' ? GCMP_DIR_ABSENT : gcmp_dir_kind(folder->dir, path);
+    if (kind != GCMP_DIR_FOLDER) {
+        folder->closed = kind == GCMP_DIR_OTHER && folder->closed == NULL ? path : folder->closed;
         return GRADCMP_OK;
     }
     GCMP_TRY(gather(folder, path));
@@ -149,7 +186,7 @@ static enum gradcmp_status gather_part(struct folder *folder, const char *run, c
                          sizeof *source->parts)) {
         GCMP_FAIL_MEMORY(folder->error);
     }
-    source->parts[source->part_count++] = folder->part;
+    source->parts[source->part_count++] = (struct gcmp_metric_part){.name = folder->part};
     return GRADCMP_OK;
 }
 
@@ -163,15 +200,31 @@ static enum gradcmp_status gather_parts(struct folder *folder, const char *run) 
     }
     folder->part = NULL;
     gcmp_dir_free_names(names, count);
+    if (folder->closed != NULL) {
+        gcmp_metric_note(folder->source,
+                         "%.200s leads out of %.200s or cannot be read: event files there are not "
+                         "judged",
+                         folder->closed, gcmp_dir_path(folder->dir));
+    }
+    if (folder->deep != NULL) {
+        gcmp_metric_note(folder->source,
+                         "event files in %.200s, two levels below the run, are not judged; name "
+                         "the folder by itself",
+                         folder->deep);
+    }
     return status;
 }
 
 static enum gradcmp_status read_files(struct folder *folder) {
     qsort(folder->files, folder->file_count, sizeof *folder->files, by_time);
     for (size_t i = 0; i < folder->file_count; i++) {
-        folder->source->part = folder->files[i].part;
-        GCMP_TRY(
-            gcmp_events_read(folder->dir, folder->files[i].file, folder->source, folder->error));
+        const struct event_file *file = &folder->files[i];
+        folder->source->part = file->part;
+        if (file->part != NULL && gcmp_dir_file_bytes(folder->dir, file->file) == 0) {
+            gcmp_metric_note(folder->source, "%.200s is empty", file->name);
+            continue;
+        }
+        GCMP_TRY(gcmp_events_read(folder->dir, file->file, folder->source, folder->error));
     }
     folder->source->part = NULL;
     return GRADCMP_OK;

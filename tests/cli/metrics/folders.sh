@@ -34,3 +34,25 @@ try metrics --quiet e f
 
 # Beside another kind of source.
 try metrics b data/metrics/run.log
+
+# What is damaged in a folder counts where the folder is judged.
+run g a
+run h a
+mkdir g/bad
+head -c 100 data/metrics/a/events* >g/bad/events.out.tfevents.1.x
+try metrics g h
+cp -R g/bad h/bad
+try metrics --quiet g h
+
+# What is empty, leads out or lies deeper is told.
+rm -r g/bad h/bad
+for side in g h; do
+    mkdir -p $side/x out/$side/z $side/val/losses
+    : >$side/x/events.out.tfevents.1.x
+    ln -s "$PWD/out/$side/z" $side/validation
+done
+cp data/metrics/a/events* out/g/z
+cp data/metrics/ulp/events* out/h/z
+cp data/metrics/a/events* g/val/losses
+cp data/metrics/ulp/events* h/val/losses
+try metrics g h
