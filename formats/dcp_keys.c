@@ -69,16 +69,12 @@ static const char *const beside_parts[] = {"rng",       "metric",     "metrics",
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-static bool is_known_state(const char *text, size_t bytes) {
+bool gcmp_dcp_is_state(const char *text, size_t bytes) {
     return gcmp_find_word(text, bytes, known_states) != NULL;
 }
 
 bool gcmp_dcp_is_clear_state(const char *text, size_t bytes) {
     return gcmp_find_word(text, bytes, clear_states) != NULL;
-}
-
-bool gcmp_dcp_is_state(const char *text, size_t bytes) {
-    return is_known_state(text, bytes);
 }
 
 static bool is_other_word(const char *word, size_t bytes) {
@@ -146,7 +142,7 @@ bool gcmp_dcp_is_model(const char *word) {
 
 /* How surely a word means a state. */
 static int rank_state(const char *text, size_t bytes) {
-    return gcmp_dcp_is_clear_state(text, bytes) ? 2 : is_known_state(text, bytes) ? 1 : 0;
+    return gcmp_dcp_is_clear_state(text, bytes) ? 2 : gcmp_dcp_is_state(text, bytes) ? 1 : 0;
 }
 
 /* The name under which a state is listed. NULL without memory. */
@@ -191,7 +187,7 @@ static bool parse_state(struct gcmp_arena *arena, const char *text, enum gcmp_dc
 static bool shows_state(const char *text) {
     const char *last = strrchr(text, '.');
     return last != NULL && (gcmp_dcp_is_clear_state(text, strcspn(text, ".")) ||
-                            (is_known_state(last + 1, strlen(last + 1)) &&
+                            (gcmp_dcp_is_state(last + 1, strlen(last + 1)) &&
                              gcmp_find_word(last + 1, strlen(last + 1), weak_states) == NULL));
 }
 
@@ -231,7 +227,7 @@ static bool is_listed_only(const char *key) {
 static bool parse_bucket(struct gcmp_arena *arena, const char *text, struct gcmp_dcp_key *out) {
     const char *dot = strrchr(text, '.');
     out->kind = GCMP_DCP_BUCKET;
-    if (dot != NULL && is_known_state(dot + 1, strlen(dot + 1))) {
+    if (dot != NULL && gcmp_dcp_is_state(dot + 1, strlen(dot + 1))) {
         out->state = state_name(arena, dot + 1, strlen(dot + 1));
         return out->state != NULL;
     }
@@ -403,7 +399,7 @@ static bool parse_state_path(struct gcmp_arena *arena, const struct route *route
     const char *from = part_from(route, strcmp(above, "state") == 0 ? last - 2 : last - 1);
     out->optimizer_bytes = bytes_before(route->key, from);
     out->is_doubtful = !is_below_optimizer(route, last - 2 + (strcmp(above, "state") != 0)) &&
-                       (!is_known_state(leaf, strlen(leaf)) ||
+                       (!gcmp_dcp_is_state(leaf, strlen(leaf)) ||
                         gcmp_find_word(leaf, strlen(leaf), weak_states) != NULL);
     out->weight = weight == NULL ? NULL : gcmp_arena_dup(arena, weight);
     out->weight_kind = weight == NULL ? GCMP_DCP_OTHER : GCMP_DCP_MODEL;
@@ -437,7 +433,7 @@ static bool parse_path(struct gcmp_arena *arena, const struct route *route,
     bool is_in_model = above != NULL && gcmp_dcp_is_model(above), is_state = is_state_path(route);
     bool is_clear;
     out->dict_bytes = bytes_before(route->key, part);
-    if (is_in_model && leaf != NULL && (!is_state || !is_known_state(leaf, strlen(leaf)))) {
+    if (is_in_model && leaf != NULL && (!is_state || !gcmp_dcp_is_state(leaf, strlen(leaf)))) {
         return set_weight(arena, weight, out);
     }
     if (leaf != NULL && (last == 0 || skip_to_state(leaf, &is_clear) != NULL)) {

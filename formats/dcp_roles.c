@@ -55,12 +55,21 @@ static enum gradcmp_status gather_optimizers(struct roles *roles) {
     return GRADCMP_OK;
 }
 
+static void list_only(struct gcmp_dcp_key *key) {
+    key->kind = GCMP_DCP_OTHER;
+    key->name = key->text;
+    key->state = NULL;
+}
+
 /* A weight, or a state that is none: the value is of that kind of weight, or listed only. */
 static void take_as_weight(struct gcmp_dcp_key *key) {
+    if (key->weight_kind == GCMP_DCP_OTHER) {
+        list_only(key);
+        return;
+    }
     key->kind = key->weight_kind;
-    key->name = key->kind == GCMP_DCP_OTHER ? key->text : key->weight;
-    key->state = key->kind == GCMP_DCP_OTHER ? NULL : "param";
-    key->is_doubtful = false;
+    key->name = key->weight;
+    key->state = "param";
 }
 
 static void settle_state(const struct roles *roles, size_t index) {
@@ -91,14 +100,12 @@ static bool is_optimizer_root(const char *key) {
 /* True for what shows that a key below "sampler" or the like is of a module. What an optimizer
  * keeps in a form that is not known is none. */
 static bool shows_module(const struct gradcmp_stored *stored, const char *text) {
-    static const char *const ends[] = {"weight", "bias", NULL};
     const char *last = strrchr(text, '.');
     if (!gcmp_dtype_is_float((enum gradcmp_dtype)stored->dtype) || last == NULL ||
         strncmp(text, "param_groups", strlen("param_groups")) == 0) {
         return false;
     }
-    return is_optimizer_root(text) ? gcmp_find_word(last + 1, strlen(last + 1), ends) != NULL
-                                   : is_real(stored);
+    return is_optimizer_root(text) ? gcmp_dcp_is_of_module(last + 1) : is_real(stored);
 }
 
 static enum gradcmp_status gather_modules(struct roles *roles) {
@@ -147,12 +154,9 @@ static bool is_weight(const struct gcmp_dcp_key *key) {
 /* True for a tensor at top level whose name alone does not show that it is of a model: a curve of
  * losses may stand beside a model of any name. */
 static bool is_loose(const struct roles *roles, size_t index) {
-    static const char *const weights[] = {"weight", "bias", NULL};
     const struct gcmp_dcp_key *key = &roles->keys[index];
-    size_t bytes = strlen(key->text);
-    return key->dict_bytes == 0 && memchr(key->text, '.', bytes) == NULL &&
-           gcmp_find_word(key->text, bytes, weights) == NULL &&
-           !has(&roles->names, key->text, bytes);
+    return key->dict_bytes == 0 && !gcmp_dcp_is_of_module(key->text) &&
+           !has(&roles->names, key->text, strlen(key->text));
 }
 
 /* True for several real numbers that are weights, loose ones or others. */
@@ -212,9 +216,7 @@ static void take_dicts(const struct roles *roles, bool has_loose) {
     for (size_t i = 0; i < roles->catalogue->stored_count; i++) {
         struct gcmp_dcp_key *key = &roles->keys[i];
         if (is_weight(key) && !is_real(&roles->catalogue->stored[i])) {
-            key->kind = GCMP_DCP_OTHER; /* objects, and a single number beside them */
-            key->name = key->text;
-            key->state = NULL;
+            list_only(key); /* objects, and a single number beside them */
         } else if (is_candidate(roles, i) && has(&roles->dicts, key->text, key->dict_bytes)) {
             const char *name = key->text + key->dict_bytes + 1;
             bool is_short = is_one && name[strspn(name, "0123456789")] != '\0';

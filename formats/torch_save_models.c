@@ -238,6 +238,12 @@ static enum gradcmp_status parse_name(const struct gcmp_pt_place *place,
     return GRADCMP_OK;
 }
 
+static void take_state(struct gcmp_pt_tensor *tensor, const struct gcmp_dcp_key *key) {
+    tensor->kind = GCMP_PT_STATE;
+    tensor->name = key->name;
+    tensor->state = key->state;
+}
+
 /* Make states of what names tell clearly; `known` becomes the names of their parameters. */
 static enum gradcmp_status name_clear_states(const struct gcmp_pt_place *place,
                                              const struct gcmp_pt_dict *dict,
@@ -250,9 +256,7 @@ static enum gradcmp_status name_clear_states(const struct gcmp_pt_place *place,
             !(dict->has_states || gcmp_dcp_is_clear_state(key.state, strlen(key.state)))) {
             continue;
         }
-        tensor->kind = GCMP_PT_STATE;
-        tensor->name = key.name;
-        tensor->state = key.state;
+        take_state(tensor, &key);
         if (gcmp_map_add(known, key.name, strlen(key.name), i, NULL) == GCMP_MAP_NO_MEMORY) {
             GCMP_FAIL_MEMORY(place->error);
         }
@@ -272,9 +276,7 @@ static enum gradcmp_status name_states(const struct gcmp_pt_place *place,
         size_t ignored;
         status = tensor->kind == GCMP_PT_WEIGHT ? parse_name(place, dict, tensor, &key) : status;
         if (key.state != NULL && gcmp_map_find(&known, key.name, strlen(key.name), &ignored)) {
-            tensor->kind = GCMP_PT_STATE;
-            tensor->name = key.name;
-            tensor->state = key.state;
+            take_state(tensor, &key);
         }
     }
     gcmp_map_free(&known);
